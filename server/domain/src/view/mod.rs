@@ -1,0 +1,19 @@
+//! Read models: what the API answers and what the pages show, in the same words.
+//!
+//! Ids and times are strings: ids so that no number is rounded, times (RFC 3339, UTC) so that no date library reaches the browser.
+
+pub mod account;
+pub mod panel;
+pub mod progress;
+pub mod record;
+pub mod request;
+pub mod task;
+
+pub use account::Account;
+pub use panel::{ActionCounters, Counters, Gauges, Latency, PanelView, SeriesPoint, Window};
+pub use progress::{
+    ChildReport, ClassProgress, ClassView, StudentProgress, StudentView, TaskProgress,
+};
+pub use record::{RecordFilter, RecordPage, RecordSummary};
+pub use request::{RequestView, StoredResponse};
+pub use task::{SubmissionView, TaskStatus, TaskView};

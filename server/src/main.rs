@@ -1,0 +1,3 @@
+//! The `server` command.
+
+fn main() {}
