@@ -1,0 +1,3 @@
+//! The server's integration tests, one binary.
+
+mod private_postgres;
