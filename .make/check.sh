@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # check.sh [PART…]: what can be checked without running the program. Without names: all parts.
+# shellcheck source=.make/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 # The files of the repository, also where the clone belongs to another user (a container's mount).
@@ -68,7 +69,7 @@ part_scripts() {
     local file status=0
     for file in .make/*.sh .ci/run; do
         bash -n "$file" || status=1
-        if have shellcheck; then shellcheck -x -S warning "$file" || status=1; fi
+        if have shellcheck; then shellcheck -x -P . -S warning "$file" || status=1; fi
     done
     while read -r file; do
         node --check "$file" || status=1

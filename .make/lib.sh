@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Shared by the other scripts: where things are, and how to say what is done. Sourced, never run.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

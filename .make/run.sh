@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # run.sh [build|run]: everything from a clone to the served page; what is done is skipped.
+# shellcheck source=.make/lib.sh
 . "$(dirname "$0")/lib.sh"
 begin=$SECONDS
 .make/tools.sh cc node rust wasm-target wasm-bindgen wasm-opt

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test.sh: every test. Installs what it needs, checks, tests on a Postgres of its own, tests in a browser. A part that fails
 # does not keep the others from running; the last line says what happened.
+# shellcheck source=.make/lib.sh
 . "$(dirname "$0")/lib.sh"
 begin=$SECONDS
 passed=() failed=() left_out=()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tools.sh NAME…: installs what is missing of: cc node rust wasm-target wasm-bindgen wasm-opt postgres browser playwright.
 # Each is skipped, silently, when it is there. What cannot be installed is named, with the command that would.
+# shellcheck source=.make/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 # apt_install PACKAGE…: for root on Debian; anybody else is told what to do.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # watch.sh: builds for development, serves, and does both again whenever a source file changes. Looks at the files' times
 # twice a second, so that nothing has to be installed for it; ends only the server that it started.
+# shellcheck source=.make/lib.sh
 . "$(dirname "$0")/lib.sh"
 .make/tools.sh cc node rust wasm-target wasm-bindgen
 if [ -z "${DATABASE_URL:-}" ]; then .make/tools.sh postgres; fi

@@ -2,6 +2,7 @@
 # web.sh [release|dev]: builds the front end into the site folder ($YICI_SITE_DIR, target/site).
 #   release: optimised, hashed names, compressed copies, hash.txt; skipped when nothing that it is made of has changed
 #   dev:     quick, plain names, no hash.txt; into target/site-dev
+# shellcheck source=.make/lib.sh
 . "$(dirname "$0")/lib.sh"
 mode=${1:-release}
 if [ "$mode" = dev ]; then site=${YICI_SITE_DIR:-target/site-dev}; fi
