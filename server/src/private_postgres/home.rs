@@ -2,10 +2,10 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions, Permissions},
     hash::{DefaultHasher, Hash, Hasher},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
 };
 
@@ -222,9 +222,11 @@ fn remove_unfinished(parent: &Path, prefix: &str) {
 }
 
 fn make_open_dir(dir: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o755).create(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
+    match fs::create_dir(dir) {
+        // Whatever the umask is.
+        Ok(()) => fs::set_permissions(dir, Permissions::from_mode(0o755)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
