@@ -1,9 +1,28 @@
 //! The idempotency engine: claim, execute, finish, and everything that is read back from its store.
 //!
-//! `store/` holds all SQL. Nothing here knows HTTP or pages.
+//! `store/` holds all SQL. Nothing here knows HTTP, cookies or pages. Only Postgres's clock decides about leases, stuckness
+//! and expiry; this process only measures durations.
+//!
+//! [`Engine`] is the one way in: a cheap handle, without a trait in front of it.
 
 mod actor;
-mod stub;
+mod answer;
+mod config;
+mod engine;
+mod error;
+mod flight;
+mod people;
+mod pipeline;
+mod reading;
+mod recorder;
+mod store;
+mod submit;
 
 pub use actor::{Actor, TraceId};
-pub use stub::*;
+pub use answer::{Answer, Arrival};
+pub use config::EngineConfig;
+pub use engine::{Engine, Pools};
+pub use error::{StoreError, SubmitError};
+pub use people::{AccountPassword, AddAccountError, DemoError, NewAccount, TokenKind};
+pub use store::MIGRATOR;
+pub use store::actions::{Action, Policy, REGISTRY, Registry};

@@ -1,0 +1,27 @@
+//! What can be set about the engine.
+
+use std::time::Duration;
+
+/// The engine's settings; see the README for their meaning to people.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// Names this process in the `instance` table, for people.
+    pub instance_name: String,
+    /// For how long a claim is presumed alive.
+    pub lease: Duration,
+    /// How long a record may execute or be unknown before it counts as stuck.
+    pub stuck_after: Duration,
+    /// For how long a finished record answers its key.
+    pub retention: Duration,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            instance_name: "server".into(),
+            lease: Duration::from_secs(30),
+            stuck_after: Duration::from_secs(300),
+            retention: Duration::from_secs(24 * 3600),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The handle, its parts and its life.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use sqlx::PgPool;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use uuid::Uuid;
+
+use crate::{
+    EngineConfig, StoreError,
+    flight::Flights,
+    pipeline::Pipeline,
+    recorder::Recorder,
+    store::{
+        self,
+        record::{ClaimRow, Claimed},
+    },
+    submit::finish::{FinishJob, Finished},
+};
+
+/// How many sets of claims are on their way at once: the second is gathered and sent while the first commits.
+const CLAIM_SETS: usize = 2;
+/// One finish at a time: all touch the counters of this instance, so a second would only wait for the first.
+const FINISH_SETS: usize = 1;
+
+/// The connections of the engine. Reading has its own, so that no screen can starve a submission.
+#[derive(Debug, Clone)]
+pub struct Pools {
+    /// Claims, finishes and what belongs to them.
+    pub work: PgPool,
+    /// Everything that is only shown.
+    pub reading: PgPool,
+}
+
+/// The engine: a cheap handle to one instance.
+#[derive(Clone)]
+pub struct Engine(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) config: EngineConfig,
+    pub(crate) pools: Pools,
+    pub(crate) instance_id: i32,
+    pub(crate) flights: Flights,
+    pub(crate) claims: Pipeline<ClaimRow, Claimed>,
+    pub(crate) finishes: Pipeline<FinishJob, Finished>,
+    pub(crate) recorder: Recorder,
+    pub(crate) executions: TaskTracker,
+    pub(crate) stopping: CancellationToken,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("instance_id", &self.0.instance_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Registers this instance and starts its pipelines. The schema must be there already.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn start(pools: Pools, config: EngineConfig) -> Result<Self, StoreError> {
+        let (fsync, full_page_writes) = store::transaction::find_durability(&pools.work).await?;
+        if fsync != "on" || full_page_writes != "on" {
+            tracing::warn!(
+                fsync,
+                full_page_writes,
+                "this Postgres may forget a commit when its machine fails"
+            );
+        }
+        let instance_id =
+            store::instance::insert_instance(&pools.work, &config.instance_name).await?;
+        let claims = {
+            let pool = pools.work.clone();
+            Pipeline::start(CLAIM_SETS, move |items: Arc<[ClaimRow]>| {
+                let pool = pool.clone();
+                Box::pin(async move { claim_set(&pool, instance_id, &items).await })
+            })
+        };
+        let finishes = {
+            let (pool, retention) = (pools.work.clone(), config.retention);
+            Pipeline::start(FINISH_SETS, move |items: Arc<[FinishJob]>| {
+                let pool = pool.clone();
+                Box::pin(async move {
+                    crate::submit::finish::finish_set(&pool, instance_id, retention, &items).await
+                })
+            })
+        };
+        Ok(Self(Arc::new(Inner {
+            flights: Flights::default(),
+            claims,
+            finishes,
+            recorder: Recorder::start(pools.work.clone(), instance_id),
+            executions: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+            instance_id,
+            config,
+            pools,
+        })))
+    }
+
+    /// Takes no more work, lets running executions finish for at most `deadline`, and writes what is still to be recorded.
+    /// What does not finish in time stays PROCESSING and is recovered by its lease.
+    pub async fn stop(&self, deadline: Duration) {
+        self.0.stopping.cancel();
+        self.0.executions.close();
+        let end = Instant::now() + deadline;
+        if tokio::time::timeout_at(end.into(), self.0.executions.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                left = self.0.executions.len(),
+                "executions were left for the scanner"
+            );
+        }
+        self.flush().await;
+    }
+
+    /// Waits until every arrival that was answered before is counted.
+    pub async fn flush(&self) {
+        self.0.recorder.flush().await;
+    }
+
+    /// Whether the store answers.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        Ok(store::transaction::ping(&self.0.pools.reading).await?)
+    }
+}
+
+/// Claims a set and answers in the order of its items.
+async fn claim_set(
+    pool: &PgPool,
+    instance_id: i32,
+    items: &[ClaimRow],
+) -> Result<Vec<Claimed>, StoreError> {
+    let mut connection = pool.acquire().await?;
+    let mut answers: Vec<(Uuid, Claimed)> =
+        store::record::claim_many(&mut connection, instance_id, items).await?;
+    drop(connection);
+    items
+        .iter()
+        .map(|item| {
+            let at = answers.iter().position(|(token, _)| *token == item.token);
+            // Purged between the two statements: whoever repeats this claims it anew.
+            let at = at
+                .ok_or_else(|| StoreError::Corrupt("a key was neither claimed nor found".into()))?;
+            Ok(answers.swap_remove(at).1)
+        })
+        .collect()
+}

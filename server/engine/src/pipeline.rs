@@ -1,0 +1,203 @@
+//! Group commit: items that come while a set is being committed form the next set. Nothing waits for a timer.
+//!
+//! A set that fails is repeated as sets of one, each on its own connection, while the pipeline goes on; so one bad item
+//! holds up or fails nobody else.
+
+use std::{sync::Arc, time::Duration};
+
+use backon::{ExponentialBuilder, Retryable};
+use futures::future::BoxFuture;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use crate::StoreError;
+
+/// The largest set. Beyond this the time of a statement grows faster than what a shared commit saves.
+const MAX_SET: usize = 64;
+/// How many items may wait before senders wait themselves.
+const QUEUE: usize = 4096;
+/// How often an item is tried again alone before its failure is reported.
+const TRIES_AGAIN: usize = 3;
+/// The first pause between tries; each next is three times as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+
+type RunSet<I, O> =
+    dyn Fn(Arc<[I]>) -> BoxFuture<'static, Result<Vec<O>, StoreError>> + Send + Sync;
+
+struct Job<I, O> {
+    item: I,
+    reply: oneshot::Sender<Result<O, StoreError>>,
+}
+
+/// A queue in front of a set-based store function.
+pub(crate) struct Pipeline<I, O> {
+    queue: mpsc::Sender<Job<I, O>>,
+}
+
+impl<I, O> Pipeline<I, O>
+where
+    I: Clone + Send + Sync + 'static,
+    O: Send + 'static,
+{
+    /// Starts a pipeline that runs at most `sets_at_once` sets side by side. `run` answers in the order of its items, and
+    /// must be safe to repeat after any failure. It ends when the last handle is dropped and its queue is empty.
+    pub(crate) fn start<F>(sets_at_once: usize, run: F) -> Self
+    where
+        F: Fn(Arc<[I]>) -> BoxFuture<'static, Result<Vec<O>, StoreError>> + Send + Sync + 'static,
+    {
+        let (queue, jobs) = mpsc::channel(QUEUE);
+        tokio::spawn(drive(
+            jobs,
+            Arc::new(Semaphore::new(sets_at_once)),
+            Arc::new(run),
+        ));
+        Self { queue }
+    }
+
+    /// Hands an item in and waits for what became of it.
+    ///
+    /// # Errors
+    /// What the store said of this item alone, after the tries were used up.
+    pub(crate) async fn run(&self, item: I) -> Result<O, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || StoreError::Unavailable(Arc::new(sqlx::Error::WorkerCrashed));
+        self.queue
+            .send(Job { item, reply })
+            .await
+            .map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+async fn drive<I, O>(
+    mut jobs: mpsc::Receiver<Job<I, O>>,
+    slots: Arc<Semaphore>,
+    run: Arc<RunSet<I, O>>,
+) where
+    I: Clone + Send + Sync + 'static,
+    O: Send + 'static,
+{
+    loop {
+        let Ok(slot) = slots.clone().acquire_owned().await else {
+            return;
+        };
+        let mut set = Vec::with_capacity(MAX_SET);
+        if jobs.recv_many(&mut set, MAX_SET).await == 0 {
+            return;
+        }
+        let run = run.clone();
+        tokio::spawn(async move {
+            run_set(set, run).await;
+            drop(slot);
+        });
+    }
+}
+
+async fn run_set<I, O>(set: Vec<Job<I, O>>, run: Arc<RunSet<I, O>>)
+where
+    I: Clone + Send + Sync + 'static,
+    O: Send + 'static,
+{
+    let (items, replies): (Vec<_>, Vec<_>) =
+        set.into_iter().map(|job| (job.item, job.reply)).unzip();
+    let items: Arc<[I]> = items.into();
+    match run(items.clone()).await {
+        Ok(outputs) if outputs.len() == items.len() => {
+            for (reply, output) in replies.into_iter().zip(outputs) {
+                // A caller that is gone is not this layer's concern.
+                let _ = reply.send(Ok(output));
+            }
+        }
+        outcome => {
+            if let Err(error) = outcome {
+                tracing::debug!(set = items.len(), %error, "a set failed and is repeated one by one");
+            }
+            for (item, reply) in items.iter().cloned().zip(replies) {
+                let run = run.clone();
+                tokio::spawn(async move {
+                    let _ = reply.send(run_alone(item, &*run).await);
+                });
+            }
+        }
+    }
+}
+
+async fn run_alone<I: Clone, O>(item: I, run: &RunSet<I, O>) -> Result<O, StoreError> {
+    let once = || async {
+        let mut outputs = run(Arc::from([item.clone()])).await?;
+        outputs
+            .pop()
+            .ok_or_else(|| StoreError::Corrupt("a set of one had no answer".into()))
+    };
+    // Jitter, so that two instances that collided do not collide again.
+    let pauses = ExponentialBuilder::default()
+        .with_min_delay(FIRST_PAUSE)
+        .with_factor(3.0)
+        .with_max_times(TRIES_AGAIN)
+        .with_jitter();
+    once.retry(pauses).when(may_try_again).await
+}
+
+/// A pool that had nothing to give has been waited for already; more tries would only make its queue longer.
+fn may_try_again(error: &StoreError) -> bool {
+    let waited =
+        matches!(error, StoreError::Unavailable(e) if matches!(**e, sqlx::Error::PoolTimedOut));
+    error.is_passing() && !waited
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn items_that_come_during_a_set_form_the_next_set() {
+        let sizes = Arc::new(Mutex::new(Vec::new()));
+        let gate = Arc::new(Semaphore::new(0));
+        let pipeline = Arc::new(Pipeline::start(1, {
+            let (sizes, gate) = (sizes.clone(), gate.clone());
+            move |items: Arc<[u32]>| {
+                let (sizes, gate) = (sizes.clone(), gate.clone());
+                Box::pin(async move {
+                    sizes.lock().expect("not poisoned").push(items.len());
+                    gate.acquire().await.expect("open").forget();
+                    Ok(items.iter().map(|i| i * 2).collect())
+                })
+            }
+        }));
+        let submit = |n: u32| {
+            let pipeline = pipeline.clone();
+            tokio::spawn(async move { pipeline.run(n).await })
+        };
+        let first = submit(1);
+        while sizes.lock().expect("not poisoned").is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let rest: Vec<_> = (2..=5).map(submit).collect();
+        while pipeline.queue.capacity() != QUEUE - 4 {
+            tokio::task::yield_now().await;
+        }
+        gate.add_permits(2);
+        assert_eq!(first.await.expect("joined").expect("ok"), 2);
+        for (n, answer) in (2..=5).zip(rest) {
+            assert_eq!(answer.await.expect("joined").expect("ok"), n * 2);
+        }
+        assert_eq!(*sizes.lock().expect("not poisoned"), [1, 4]);
+    }
+
+    #[tokio::test]
+    async fn one_bad_item_fails_alone() {
+        let pipeline = Arc::new(Pipeline::start(1, |items: Arc<[u32]>| {
+            Box::pin(async move {
+                if items.contains(&3) {
+                    Err(StoreError::Corrupt("three".into()))
+                } else {
+                    Ok(items.to_vec())
+                }
+            })
+        }));
+        let answers = futures::future::join_all((1..=5).map(|n| pipeline.run(n))).await;
+        let ok: Vec<_> = answers.iter().map(Result::is_ok).collect();
+        assert_eq!(ok, [true, true, false, true, true]);
+    }
+}

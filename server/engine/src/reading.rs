@@ -1,0 +1,265 @@
+//! Everything that is only shown: tasks, reports, requests, the panel, the list of records.
+
+use domain::{
+    IdempotencyKey, Role,
+    view::{
+        ActionCounters, ChildReport, ClassProgress, ClassView, Counters, PanelView, RecordFilter,
+        RecordPage, RequestView, SeriesPoint, StudentProgress, StudentView, SubmissionView,
+        TaskView, Window,
+    },
+};
+
+use crate::{
+    Actor, Engine, StoreError,
+    store::{actions::REGISTRY, panel, progress, record_list, rfc3339, task},
+};
+
+/// The longest page of a list.
+const MAX_PAGE: u32 = 200;
+/// A page when none is asked for.
+const DEFAULT_PAGE: u32 = 50;
+
+impl Engine {
+    /// The tasks of a student.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_tasks(&self, actor: &Actor) -> Result<Vec<TaskView>, StoreError> {
+        task::list_tasks(&self.0.pools.reading, actor).await
+    }
+
+    /// A task of a student; `None` when there is none of this id for them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn find_task(
+        &self,
+        actor: &Actor,
+        task_id: &str,
+    ) -> Result<Option<TaskView>, StoreError> {
+        let Ok(task_id) = task_id.parse() else {
+            return Ok(None);
+        };
+        task::find_task(&self.0.pools.reading, actor, task_id).await
+    }
+
+    /// A submission that this account may see.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn find_submission(
+        &self,
+        actor: &Actor,
+        id: &str,
+    ) -> Result<Option<SubmissionView>, StoreError> {
+        let Ok(id) = id.parse() else { return Ok(None) };
+        Ok(task::find_submission(&self.0.pools.reading, actor, id).await?)
+    }
+
+    /// What became of a request of this account.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn find_request(
+        &self,
+        actor: &Actor,
+        action: &str,
+        key: &IdempotencyKey,
+    ) -> Result<Option<RequestView>, StoreError> {
+        task::find_request(&self.0.pools.reading, actor, action, key.as_str()).await
+    }
+
+    /// The points of this account.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn points_balance(&self, actor: &Actor) -> Result<i64, StoreError> {
+        Ok(task::find_balance(&self.0.pools.reading, actor.id)
+            .await?
+            .unwrap_or(0))
+    }
+
+    /// The classes that this teacher teaches.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_classes(&self, actor: &Actor) -> Result<Vec<ClassView>, StoreError> {
+        Ok(progress::list_classes(&self.0.pools.reading, actor).await?)
+    }
+
+    /// How a class stands; `None` when this teacher does not teach it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn class_progress(
+        &self,
+        actor: &Actor,
+        class_id: &str,
+    ) -> Result<Option<ClassProgress>, StoreError> {
+        let classes = self.list_classes(actor).await?;
+        let Some(class) = classes.into_iter().find(|class| class.id == class_id) else {
+            return Ok(None);
+        };
+        let Ok(id) = class_id.parse() else {
+            return Ok(None);
+        };
+        let mut students: Vec<StudentProgress> = Vec::new();
+        for (student, task) in progress::list_class_progress(&self.0.pools.reading, id).await? {
+            match students.last_mut().filter(|last| last.id == student.id) {
+                Some(last) => last.tasks.push(task),
+                None => students.push(StudentProgress {
+                    id: student.id,
+                    name: student.name,
+                    tasks: vec![task],
+                }),
+            }
+        }
+        Ok(Some(ClassProgress { class, students }))
+    }
+
+    /// The children of this parent.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_children(&self, actor: &Actor) -> Result<Vec<StudentView>, StoreError> {
+        if actor.role != Role::Parent {
+            return Ok(Vec::new());
+        }
+        Ok(progress::list_children(&self.0.pools.reading, actor).await?)
+    }
+
+    /// How a child stands; `None` when it is not this parent's.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn child_report(
+        &self,
+        actor: &Actor,
+        child_id: &str,
+    ) -> Result<Option<ChildReport>, StoreError> {
+        let children = self.list_children(actor).await?;
+        let Some(child) = children.into_iter().find(|child| child.id == child_id) else {
+            return Ok(None);
+        };
+        let Ok(id) = child_id.parse() else {
+            return Ok(None);
+        };
+        let tasks = progress::list_student_progress(&self.0.pools.reading, id).await?;
+        Ok(Some(ChildReport { child, tasks }))
+    }
+
+    /// The panel's numbers, all of one moment.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn panel(&self, window: Window) -> Result<PanelView, StoreError> {
+        // One snapshot for all statements, or the numbers would not add up.
+        let mut snapshot = self
+            .0
+            .pools
+            .reading
+            .begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            .await?;
+        let steps =
+            panel::list_steps(&mut snapshot, window.minutes(), window.step_minutes()).await?;
+        let first = steps
+            .first()
+            .ok_or_else(|| StoreError::Corrupt("a window without steps".into()))?;
+        let (from, now) = (first.at, first.now);
+        let in_window =
+            panel::list_window_counters(&mut snapshot, from, window.step_minutes()).await?;
+        let ever = panel::list_total_counters(&mut snapshot).await?;
+        let gauges = panel::find_gauges(&mut snapshot, self.0.config.stuck_after).await?;
+        let latency_ms = panel::find_latency(&mut snapshot, from).await?;
+        snapshot.commit().await?;
+
+        let mut counters = Counters::default();
+        let mut series: Vec<_> = steps
+            .iter()
+            .map(|step| SeriesPoint {
+                at: rfc3339(step.at),
+                counters: Counters::default(),
+            })
+            .collect();
+        let mut by_action: Vec<_> = REGISTRY
+            .iter()
+            .map(|action| ActionCounters {
+                action: action.action_type().to_string(),
+                counters: Counters::default(),
+            })
+            .collect();
+        for row in &in_window {
+            add(&mut counters, &row.name, row.n)?;
+            // A counter of the next minute can be there already, written just after this snapshot's clock was read.
+            let step = usize::try_from(row.step).unwrap_or(0).min(series.len() - 1);
+            add(&mut series[step].counters, &row.name, row.n)?;
+            if let Some(action) = by_action
+                .iter_mut()
+                .find(|action| action.action == row.action_type)
+            {
+                add(&mut action.counters, &row.name, row.n)?;
+            }
+        }
+        let mut totals = Counters::default();
+        for row in &ever {
+            add(&mut totals, &row.name, row.n)?;
+        }
+        Ok(PanelView {
+            at: rfc3339(now),
+            window,
+            counters,
+            totals,
+            gauges,
+            by_action,
+            series,
+            latency_ms,
+            stuck_after_seconds: self
+                .0
+                .config
+                .stuck_after
+                .as_secs()
+                .try_into()
+                .unwrap_or(i64::MAX),
+        })
+    }
+
+    /// A page of the list of records; `None` when the cursor is none of ours.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_records(
+        &self,
+        filter: &RecordFilter,
+    ) -> Result<Option<RecordPage>, StoreError> {
+        let after = match filter.after.as_deref().map(str::parse::<i64>) {
+            Some(Err(_)) => return Ok(None),
+            Some(Ok(after)) => Some(after),
+            None => None,
+        };
+        let limit = i64::from(filter.limit.unwrap_or(DEFAULT_PAGE).clamp(1, MAX_PAGE));
+        // One more than asked for tells whether there is a next page.
+        let mut records = record_list::list_records(
+            &self.0.pools.reading,
+            filter,
+            after,
+            limit + 1,
+            self.0.config.stuck_after,
+        )
+        .await?;
+        let full = i64::try_from(records.len()).is_ok_and(|n| n > limit);
+        if full {
+            records.pop();
+        }
+        let next = full
+            .then(|| records.last().map(|last| last.id.clone()))
+            .flatten();
+        Ok(Some(RecordPage { records, next }))
+    }
+}
+
+fn add(counters: &mut Counters, name: &str, n: i64) -> Result<(), StoreError> {
+    counters
+        .add(name, n)
+        .then_some(())
+        .ok_or_else(|| StoreError::Corrupt(format!("counter {name:?}")))
+}

@@ -1,0 +1,120 @@
+//! The actions: each one file with its command, its policy, its effects and its evidence, and one line in [`REGISTRY`].
+//!
+//! They live below `store/` because effects and evidence are SQL.
+
+use std::time::Duration;
+
+use domain::ActionType;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use sqlx::PgConnection;
+
+mod task_submit;
+
+pub(crate) use task_submit::SubmissionRow;
+use task_submit::TaskSubmit;
+
+/// Every action that exists. A new one is a new file beside this and a line here.
+pub const REGISTRY: Registry = Registry(&[&TaskSubmit]);
+
+/// How records of an action are treated.
+#[derive(Debug, Clone, Copy)]
+pub struct Policy {
+    /// Whether all effects are rows of this database. Then verification is always decisive, and a claim need not be
+    /// flushed before the finish is.
+    pub local_effects_only: bool,
+    /// For how long a claim is presumed alive; `None` takes the setting.
+    pub lease: Option<Duration>,
+}
+
+/// A claim as its effects are asked for: the guard checks both numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct ClaimRef {
+    /// The record.
+    pub record_id: i64,
+    /// The epoch under which it was claimed.
+    pub epoch: i64,
+}
+
+/// What the effects of one claim came to.
+#[derive(Debug, Clone)]
+pub enum Verdict {
+    /// The effect happened, by this claim.
+    Done {
+        /// The HTTP status of the answer.
+        status: u16,
+        /// The business row as JSON.
+        body: String,
+        /// Where the business row can be read.
+        location: String,
+    },
+    /// Another key had written the same business row with the same content.
+    ConflictSame {
+        /// The business row as JSON.
+        body: String,
+        /// Where the business row can be read.
+        location: String,
+    },
+    /// Another key had written the same business row with other content.
+    ConflictOther {
+        /// The problem's code.
+        code: domain::ProblemCode,
+        /// Where the business row can be read.
+        location: String,
+    },
+    /// A business rule says no.
+    Refused {
+        /// The problem's code.
+        code: domain::ProblemCode,
+    },
+}
+
+/// A kind of business operation that must happen once.
+pub trait Action: Send + Sync {
+    /// Its name.
+    fn action_type(&self) -> ActionType;
+
+    /// How its records are treated.
+    fn policy(&self) -> Policy;
+
+    /// Checks a command and brings it into the form that is fingerprinted and stored.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with the command.
+    fn check(&self, command: Value) -> Result<Value, String>;
+
+    /// Runs the effects of a set of claims inside the caller's transaction and says what each came to.
+    ///
+    /// INVARIANT: every effect selects from the guard (state PROCESSING and the same epoch, row locked in the order of ids),
+    /// so a claim that was taken over has no effect and no verdict. One item never aborts the others.
+    fn run_effects<'a>(
+        &'a self,
+        connection: &'a mut PgConnection,
+        claims: &'a [ClaimRef],
+    ) -> BoxFuture<'a, Result<Vec<(i64, Verdict)>, sqlx::Error>>;
+}
+
+/// The list of actions.
+#[derive(Clone, Copy)]
+pub struct Registry(&'static [&'static dyn Action]);
+
+impl Registry {
+    /// The action of this name.
+    pub fn find(&self, name: &str) -> Option<&'static dyn Action> {
+        self.iter()
+            .find(|action| action.action_type().as_str() == name)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &'static dyn Action> {
+        self.0.iter().copied()
+    }
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list()
+            .entries(self.iter().map(|action| action.action_type()))
+            .finish()
+    }
+}

@@ -1,0 +1,174 @@
+//! The second commit: effects and final state in one transaction, for a set of claims.
+
+use std::time::Duration;
+
+use domain::Bucket;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::answers;
+use crate::{
+    Engine, StoreError,
+    store::{
+        actions::{Action, ClaimRef},
+        arrival::find_arrival_bucket,
+        record::{FinishRow, FoundRecord, find_record_settled, finish_many},
+        transaction::begin_finish,
+    },
+};
+
+/// One claim that is to be executed.
+#[derive(Clone)]
+pub(crate) struct FinishJob {
+    pub(crate) claim: ClaimRef,
+    pub(crate) action: &'static dyn Action,
+    pub(crate) trace_id: String,
+    pub(crate) arrival_id: Uuid,
+}
+
+/// What became of one claim of a set.
+#[derive(Debug, Clone)]
+pub(crate) enum Finished {
+    /// Its effects and its final state are committed.
+    Committed(FinishRow),
+    /// The guard found no such claim: it was taken over, or was never there.
+    NoClaim,
+}
+
+/// What became of one execution.
+pub(super) enum Executed {
+    /// It ended under its own claim.
+    Ended(FinishRow),
+    /// Somebody took the claim over, or an earlier try had committed and its answer was lost; this is what is true now, and
+    /// into which bucket the arrival was decided.
+    Overtaken {
+        record: FoundRecord,
+        bucket: Option<Bucket>,
+    },
+    /// There is no record at all.
+    Missing,
+    /// Nobody could be told; the lease will end and the record be verified.
+    Undecided,
+}
+
+/// Executes a claim: effects, final state, commit; and finds out what is true when that did not go straight.
+pub(super) async fn execute(engine: &Engine, job: FinishJob) -> Executed {
+    let (claim, arrival_id) = (job.claim, job.arrival_id);
+    match engine.0.finishes.run(job).await {
+        Ok(Finished::Committed(row)) => Executed::Ended(row),
+        // The guard is the authority: somebody took over, or an earlier try had committed and its answer was lost.
+        Ok(Finished::NoClaim) => read_back(engine, claim, arrival_id).await,
+        Err(error) => {
+            tracing::error!(
+                record_id = claim.record_id,
+                error = &error as &dyn std::error::Error,
+                "an execution could not be finished"
+            );
+            give_up(engine, claim, arrival_id).await
+        }
+    }
+}
+
+/// What is true now, seen behind the row lock and flushed.
+async fn read_back(engine: &Engine, claim: ClaimRef, arrival_id: Uuid) -> Executed {
+    let read = async {
+        let mut transaction = begin_finish(&engine.0.pools.work).await?;
+        let record = find_record_settled(&mut transaction, claim.record_id).await?;
+        let bucket = find_arrival_bucket(&mut transaction, arrival_id).await?;
+        transaction.commit().await?;
+        Ok::<_, StoreError>((record, bucket))
+    };
+    match read.await {
+        Ok((None, _)) => Executed::Missing,
+        Ok((Some(record), bucket)) => Executed::Overtaken { record, bucket },
+        Err(error) => {
+            tracing::error!(
+                record_id = claim.record_id,
+                error = &error as &dyn std::error::Error,
+                "what became of an execution cannot be read"
+            );
+            Executed::Undecided
+        }
+    }
+}
+
+/// Marks a claim as failed for a reason that may pass, so that the same key runs again at once.
+async fn give_up(engine: &Engine, claim: ClaimRef, arrival_id: Uuid) -> Executed {
+    let row = answers::retryable_row(claim.record_id, claim.epoch);
+    let mark = async {
+        let mut transaction = begin_finish(&engine.0.pools.work).await?;
+        let marked = finish_many(
+            &mut transaction,
+            engine.0.instance_id,
+            engine.0.config.retention,
+            std::slice::from_ref(&row),
+        )
+        .await?;
+        transaction.commit().await?;
+        Ok::<_, StoreError>(!marked.is_empty())
+    };
+    match mark.await {
+        Ok(true) => Executed::Ended(row),
+        Ok(false) => read_back(engine, claim, arrival_id).await,
+        Err(_) => Executed::Undecided,
+    }
+}
+
+/// Finishes a set of claims in one transaction and answers in the order of its items.
+pub(crate) async fn finish_set(
+    pool: &PgPool,
+    instance_id: i32,
+    retention: Duration,
+    jobs: &[FinishJob],
+) -> Result<Vec<Finished>, StoreError> {
+    let mut transaction = begin_finish(pool).await?;
+    let mut rows = Vec::with_capacity(jobs.len());
+    for (action, claims) in by_action(jobs) {
+        for (record_id, verdict) in action.run_effects(&mut transaction, &claims).await? {
+            let job = jobs.iter().find(|job| job.claim.record_id == record_id);
+            let job = job.ok_or_else(|| {
+                StoreError::Corrupt("a verdict for a claim that was not asked for".into())
+            })?;
+            rows.push(answers::finish_row(
+                record_id,
+                job.claim.epoch,
+                verdict,
+                &job.trace_id,
+            ));
+        }
+    }
+    if !rows.is_empty() {
+        let finished = finish_many(&mut transaction, instance_id, retention, &rows).await?;
+        // INVARIANT: the guard's locks are held, so whatever had a verdict can be finished; else nothing may be committed.
+        if finished.len() != rows.len() {
+            return Err(StoreError::Corrupt(format!(
+                "{} of {} guarded claims were finished",
+                finished.len(),
+                rows.len()
+            )));
+        }
+    }
+    transaction.commit().await?;
+    Ok(jobs
+        .iter()
+        .map(|job| {
+            let row = rows.iter().find(|row| row.record_id == job.claim.record_id);
+            row.map_or(Finished::NoClaim, |row| Finished::Committed(row.clone()))
+        })
+        .collect())
+}
+
+/// The claims of each action, so that each runs its effects once for all of its own.
+fn by_action(jobs: &[FinishJob]) -> Vec<(&'static dyn Action, Vec<ClaimRef>)> {
+    let mut groups: Vec<(&'static dyn Action, Vec<ClaimRef>)> = Vec::new();
+    for job in jobs {
+        match groups
+            .iter_mut()
+            .find(|(action, _)| action.action_type() == job.action.action_type())
+        {
+            Some((_, claims)) => claims.push(job.claim),
+            None => groups.push((job.action, vec![job.claim])),
+        }
+    }
+    groups
+}

@@ -1,0 +1,8 @@
+//! The server's integration tests, one binary.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy's exception for tests does not reach the helpers of an integration test"
+)]
+
+mod private_postgres;
