@@ -34,5 +34,7 @@ pub async fn list_stuck_records() -> Result<RecordPage, Fault> {
         ..Default::default()
     };
     let page = request::engine()?.list_records(&filter).await;
-    page.map_err(|e| request::store_fault(&e))
+    // Only a bad cursor has no page, and there is none here.
+    page.map(Option::unwrap_or_default)
+        .map_err(|e| request::store_fault(&e))
 }
