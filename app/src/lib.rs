@@ -1,1 +1,101 @@
-//! empty
+//! The pages of Yici: rendered by the server, then taken over in the browser.
+//!
+//! `shell`, `App`, the routes and the entry of the browser stand here; everything else has its own module.
+
+// Reactive closures that are rendered nest deeper than the default allows for.
+#![recursion_limit = "256"]
+#![expect(
+    unreachable_pub,
+    reason = "the component macro makes parts of private components pub"
+)]
+
+mod clock;
+mod components;
+pub mod fault;
+mod home;
+mod not_found;
+pub mod ops;
+mod pageshow;
+pub mod parent;
+#[cfg(feature = "ssr")]
+mod request;
+pub mod session;
+pub mod student;
+pub mod teacher;
+mod text;
+
+use leptos::prelude::*;
+use leptos_meta::{HashedStylesheet, MetaTags, provide_meta_context};
+use leptos_router::{
+    SsrMode,
+    components::{Route, Router, Routes},
+    path,
+};
+
+use crate::{
+    clock::Clock,
+    components::Frame,
+    home::HomePage,
+    not_found::NotFoundPage,
+    ops::PanelPage,
+    parent::ReportPage,
+    session::{AccountResource, current_account},
+    student::{TaskDetailPage, TaskListPage},
+    teacher::ProgressPage,
+};
+
+/// The document around the pages.
+pub fn shell(options: LeptosOptions) -> impl IntoView {
+    view! {
+        <!DOCTYPE html>
+        <html lang=text::detect().tag()>
+            <head>
+                <meta charset="utf-8"/>
+                <meta name="viewport" content="width=device-width, initial-scale=1"/>
+                <meta name="color-scheme" content="light dark"/>
+                <link rel="icon" href="/favicon.svg" type="image/svg+xml"/>
+                <HashedStylesheet id="yici" options=options.clone()/>
+                <AutoReload options=options.clone()/>
+                <HydrationScripts options/>
+                <MetaTags/>
+            </head>
+            <body>
+                <App/>
+            </body>
+        </html>
+    }
+}
+
+/// All pages. They are rendered whole before the first byte is sent, so that they are complete without JavaScript and have the right status.
+#[component]
+pub fn App() -> impl IntoView {
+    provide_meta_context();
+    provide_context(text::detect());
+    provide_context(Clock::start());
+    provide_context(AccountResource(Resource::new(
+        || (),
+        |()| current_account(),
+    )));
+    view! {
+        <Router>
+            <Frame>
+                <Routes fallback=NotFoundPage>
+                    <Route path=path!("/") view=HomePage ssr=SsrMode::Async/>
+                    <Route path=path!("/tasks") view=TaskListPage ssr=SsrMode::Async/>
+                    <Route path=path!("/tasks/:id") view=TaskDetailPage ssr=SsrMode::Async/>
+                    <Route path=path!("/progress") view=ProgressPage ssr=SsrMode::Async/>
+                    <Route path=path!("/report") view=ReportPage ssr=SsrMode::Async/>
+                    <Route path=path!("/panel") view=PanelPage ssr=SsrMode::Async/>
+                </Routes>
+            </Frame>
+        </Router>
+    }
+}
+
+/// The entry in the browser.
+#[cfg(feature = "hydrate")]
+#[wasm_bindgen::prelude::wasm_bindgen]
+pub fn hydrate() {
+    console_error_panic_hook::set_once();
+    hydrate_body(App);
+}

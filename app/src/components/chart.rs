@@ -1,0 +1,191 @@
+//! Charts over time as inline SVG: colours come from classes, geometry from attributes, so a strict policy has nothing to forbid.
+//!
+//! Both are drawn in steps, because a counter of a minute holds for that minute and not for the moment between two.
+
+use std::fmt::Write as _;
+
+use leptos::prelude::*;
+
+/// Width of the drawing in its own units; the page stretches it.
+const WIDTH: f64 = 600.0;
+
+/// A line without axes; the number beside it is its text alternative.
+#[component]
+pub(crate) fn Sparkline(
+    /// Oldest first.
+    #[prop(into)]
+    values: Signal<Vec<i64>>,
+) -> impl IntoView {
+    const HEIGHT: f64 = 28.0;
+    let paths = Memo::new(move |_| {
+        values.with(|values| {
+            let top = values.iter().copied().max().unwrap_or(0).max(1);
+            let line = steps(values, |v| y(v, top, HEIGHT - 2.0) + 1.0);
+            let area = format!("{line}V{HEIGHT}H0Z");
+            (line, area)
+        })
+    });
+    view! {
+        <svg class="sparkline" viewBox="0 0 600 28" preserveAspectRatio="none" aria-hidden="true">
+            <path class="sparkline-area" d=move || paths.get().1></path>
+            <path class="sparkline-line" d=move || paths.get().0></path>
+        </svg>
+    }
+}
+
+/// One layer of a [`StackedArea`], lowest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layer {
+    /// Its class, which gives the colour.
+    pub(crate) class: &'static str,
+    /// Its values, oldest first.
+    pub(crate) values: Vec<i64>,
+}
+
+/// Layers on top of each other; the caller gives the text alternative, the scale and the legend.
+#[component]
+pub(crate) fn StackedArea(
+    /// Lowest first, all of one length.
+    #[prop(into)]
+    layers: Signal<Vec<Layer>>,
+    /// The exact numbers of each step, for hover.
+    #[prop(into)]
+    titles: Signal<Vec<String>>,
+    /// What the picture says, in words.
+    #[prop(into)]
+    label: Signal<String>,
+) -> impl IntoView {
+    let areas = Memo::new(move |_| layers.with(|layers| stacked(layers)));
+    let columns = move || {
+        let titles = titles.get();
+        let n = titles.len();
+        let width = WIDTH / n.max(1) as f64;
+        titles
+            .into_iter()
+            .enumerate()
+            .map(|(i, title)| {
+                let x = i as f64 * width;
+                view! {
+                    <rect class="column" x=format!("{x:.2}") y="0" width=format!("{width:.2}") height="160">
+                        <title>{title}</title>
+                    </rect>
+                }
+            })
+            .collect_view()
+    };
+    view! {
+        <svg class="area" viewBox="0 0 600 160" preserveAspectRatio="none" role="img" aria-label=move || label.get()>
+            <path class="grid" d="M0 40H600M0 80H600M0 120H600"></path>
+            {move || {
+                areas
+                    .get()
+                    .into_iter()
+                    .map(|(class, d)| view! { <path class=class d=d></path> })
+                    .collect_view()
+            }}
+            {columns}
+        </svg>
+    }
+}
+
+/// The outlines of the layers, lowest first, in a box of 600 × 160.
+fn stacked(layers: &[Layer]) -> Vec<(&'static str, String)> {
+    const HEIGHT: f64 = 160.0;
+    let n = layers.first().map_or(0, |layer| layer.values.len());
+    let top = highest(layers).max(1);
+    let mut below = vec![0_i64; n];
+    let mut areas = Vec::with_capacity(layers.len());
+    for layer in layers {
+        let above: Vec<i64> = below
+            .iter()
+            .zip(&layer.values)
+            .map(|(base, value)| base + value)
+            .collect();
+        if above != below {
+            let mut d = steps(&above, |v| y(v, top, HEIGHT));
+            // Back along the layer below, from right to left.
+            let width = WIDTH / n.max(1) as f64;
+            for (i, base) in below.iter().enumerate().rev() {
+                let (at, x) = (y(*base, top, HEIGHT), i as f64 * width);
+                let _ = write!(d, "V{at:.2}H{x:.2}");
+            }
+            d.push('Z');
+            areas.push((layer.class, d));
+        }
+        below = above;
+    }
+    areas
+}
+
+/// The highest stack.
+pub(crate) fn highest(layers: &[Layer]) -> i64 {
+    let n = layers.first().map_or(0, |layer| layer.values.len());
+    (0..n)
+        .map(|i| layers.iter().filter_map(|layer| layer.values.get(i)).sum())
+        .max()
+        .unwrap_or(0)
+}
+
+/// A path in steps from the left edge to the right one.
+fn steps(values: &[i64], height: impl Fn(i64) -> f64) -> String {
+    let width = WIDTH / values.len().max(1) as f64;
+    let mut d = String::new();
+    for (i, value) in values.iter().enumerate() {
+        let (at, x) = (height(*value), (i + 1) as f64 * width);
+        let head = if i == 0 { "M0 " } else { "V" };
+        // Writing to a string cannot fail.
+        let _ = write!(d, "{head}{at:.2}H{x:.2}");
+    }
+    if d.is_empty() {
+        format!("M0 {0:.2}H{WIDTH}", height(0))
+    } else {
+        d
+    }
+}
+
+fn y(value: i64, top: i64, height: f64) -> f64 {
+    height - value as f64 / top as f64 * height
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_stand_on_each_other_and_fill_the_width() {
+        let layers = [
+            Layer {
+                class: "a",
+                values: vec![1, 3],
+            },
+            Layer {
+                class: "b",
+                values: vec![1, 1],
+            },
+            Layer {
+                class: "c",
+                values: vec![0, 0],
+            },
+        ];
+        assert_eq!(highest(&layers), 4);
+        assert_eq!(
+            stacked(&layers),
+            [
+                (
+                    "a",
+                    "M0 120.00H300.00V40.00H600.00V160.00H300.00V160.00H0.00Z".to_owned()
+                ),
+                (
+                    "b",
+                    "M0 80.00H300.00V0.00H600.00V40.00H300.00V120.00H0.00Z".to_owned()
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_is_a_flat_line() {
+        assert_eq!(steps(&[], |v| y(v, 1, 10.0)), "M0 10.00H600");
+        assert!(stacked(&[]).is_empty());
+    }
+}

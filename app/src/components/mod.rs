@@ -1,0 +1,15 @@
+//! Small views without any state of their own, shared by the pages.
+
+mod chart;
+mod frame;
+mod key;
+mod state_badge;
+mod time;
+mod words;
+
+pub(crate) use chart::{Layer, Sparkline, StackedArea, highest};
+pub(crate) use frame::{Frame, PageHead};
+pub(crate) use key::CutKey;
+pub(crate) use state_badge::{Shape, StateBadge, StuckBadge, TaskBadge, icon};
+pub(crate) use time::{Ago, At};
+pub(crate) use words::{Empty, FaultView, Skeleton, fault_view};

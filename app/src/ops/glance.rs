@@ -1,0 +1,113 @@
+//! The first line of the panel: is it well, is it live, how old are the numbers, over which time.
+
+use domain::view::Window;
+use leptos::prelude::*;
+
+use super::live::{Live, Stream};
+use crate::{
+    clock::{self, clock},
+    components::{Shape, icon},
+    text::{Words, fill, grouped, words},
+};
+
+/// Numbers older than this are marked, in milliseconds: the stream sends at least every 2 s.
+const OLD_MS: f64 = 6_000.0;
+
+/// Health in words, the stream, and the window.
+#[component]
+pub(crate) fn Glance(live: Live) -> impl IntoView {
+    let words = words();
+    let gauges = Memo::new(move |_| live.view.with(|view| view.gauges));
+    let health = move || {
+        match gauges.get() {
+        gauges if gauges.stuck == 0 => view! {
+            <p class="health health-clear">{icon(Shape::Check)} <strong>{words.glance_clear}</strong></p>
+        }
+        .into_any(),
+        gauges => {
+            let age = words.duration(gauges.oldest_stuck_seconds);
+            let text = fill(words.glance_stuck, &[("n", &grouped(gauges.stuck)), ("age", &age)]);
+            view! {
+                <p class="health health-stuck">
+                    {icon(Shape::Clock)} <strong>{text}</strong> " "
+                    <a href="#stuck" rel="external">{words.glance_see}</a>
+                </p>
+            }
+            .into_any()
+        }
+    }
+    };
+    view! {
+        <section class="glance" aria-label=words.panel_title>
+            <div class="glance-health" role="status">{health}</div>
+            <Pulse live=live/>
+            <Windows live=live/>
+        </section>
+    }
+}
+
+#[component]
+fn Pulse(live: Live) -> impl IntoView {
+    let words = words();
+    let clock = clock();
+    let age = Memo::new(move |_| {
+        let (now, received) = (clock.now()?, live.received.get()?);
+        Some((now - received).max(0.0))
+    });
+    let text = move || match age.get() {
+        None => live.view.with(|view| clock::plain(&view.at)),
+        Some(ms) => fill(
+            words.data_age,
+            &[("age", &words.duration((ms / 1_000.0) as i64))],
+        ),
+    };
+    let class = move || match live.stream.get() {
+        Stream::Open if age.get().is_some_and(|ms| ms > OLD_MS) => "dot dot-lost",
+        Stream::Open => "dot dot-live",
+        Stream::Lost => "dot dot-lost",
+        Stream::Off | Stream::Connecting | Stream::Paused => "dot",
+    };
+    let pressed = move || if live.paused.get() { "true" } else { "false" };
+    view! {
+        <div class="pulse">
+            <span class=class aria-hidden="true"></span>
+            <span class="pulse-state" role="status">{move || stream_word(live.stream.get(), words)}</span>
+            <span class="quiet number pulse-age">{text}</span>
+            <button class="plain" type="button" aria-pressed=pressed on:click=move |_| live.paused.update(|p| *p = !*p)>
+                {move || if live.paused.get() { words.resume } else { words.pause }}
+            </button>
+        </div>
+    }
+}
+
+const fn stream_word(stream: Stream, words: &'static Words) -> &'static str {
+    match stream {
+        Stream::Off => words.live_off,
+        Stream::Connecting => words.live_connecting,
+        Stream::Open => words.live_open,
+        Stream::Lost => words.live_lost,
+        Stream::Paused => words.live_paused,
+    }
+}
+
+/// The word for a window.
+pub(super) const fn window_word(window: Window, words: &'static Words) -> &'static str {
+    match window {
+        Window::FiveMinutes => words.window_5m,
+        Window::OneHour => words.window_1h,
+        Window::OneDay => words.window_24h,
+        Window::OneWeek => words.window_7d,
+    }
+}
+
+#[component]
+fn Windows(live: Live) -> impl IntoView {
+    let words = words();
+    let links = [Window::FiveMinutes, Window::OneHour, Window::OneDay, Window::OneWeek].map(|window| {
+        let current = move || live.view.with(|view| view.window == window).then_some("page");
+        view! {
+            <a href=format!("/panel?window={window}") aria-current=current>{window_word(window, words)}</a>
+        }
+    });
+    view! { <nav class="choices" aria-label=words.window_label>{links.collect_view()}</nav> }
+}

@@ -1,0 +1,60 @@
+//! `/panel`: the numbers stand in the first HTML, and the stream takes over from there.
+
+use domain::view::{PanelView, RecordPage, Window};
+use leptos::prelude::*;
+use leptos_router::hooks::use_query_map;
+
+use super::{
+    api::{list_stuck_records, panel},
+    arrivals::Arrivals,
+    counters::Counters,
+    glance::Glance,
+    live::Live,
+    stuck::{StuckRows, StuckTable},
+    tiles::Tiles,
+};
+use crate::{
+    components::{Skeleton, fault_view},
+    text::words,
+};
+
+/// `/panel`.
+#[component]
+pub(crate) fn PanelPage() -> impl IntoView {
+    let query = use_query_map();
+    let window = Memo::new(move |_| {
+        let name = query.read().get("window").unwrap_or_default();
+        name.parse::<Window>().unwrap_or_default()
+    });
+    let view = Resource::new(move || window.get(), panel);
+    let stuck = Resource::new(|| (), |()| list_stuck_records());
+    view! {
+        <leptos_meta::Title text=format!("{} · {}", words().panel_title, words().product)/>
+        <div class="page panel">
+            <h1 class="visually-hidden">{words().panel_title}</h1>
+            <Transition fallback=|| view! { <Skeleton lines=14/> }>
+                {move || Suspend::new(async move {
+                    match (view.await, stuck.await) {
+                        (Ok(view), Ok(stuck)) => view! { <Panel first=view stuck=stuck/> }.into_any(),
+                        (Err(fault), _) | (_, Err(fault)) => fault_view(fault),
+                    }
+                })}
+            </Transition>
+        </div>
+    }
+}
+
+#[component]
+fn Panel(first: PanelView, stuck: RecordPage) -> impl IntoView {
+    let live = Live::open(first);
+    let rows = StuckRows::follow(stuck, live);
+    view! {
+        <Glance live=live/>
+        <Tiles view=live.view/>
+        <div class="panel-middle">
+            <Arrivals view=live.view/>
+            <Counters view=live.view/>
+        </div>
+        <StuckTable rows=rows view=live.view/>
+    }
+}

@@ -1,0 +1,6 @@
+//! The parent's page: how the children's tasks stand.
+
+pub mod api;
+mod report;
+
+pub(crate) use report::ReportPage;

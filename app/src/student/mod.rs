@@ -1,0 +1,10 @@
+//! The student's pages: the tasks, one task, and the submission with its phases.
+
+pub mod api;
+mod list;
+mod machine;
+mod storage;
+mod task;
+
+pub(crate) use list::TaskListPage;
+pub(crate) use task::TaskDetailPage;
