@@ -6,3 +6,8 @@
 )]
 
 mod private_postgres;
+mod roles;
+mod sessions;
+mod submissions;
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod support;
