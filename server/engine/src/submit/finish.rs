@@ -24,6 +24,8 @@ pub(crate) struct FinishJob {
     pub(crate) action: &'static dyn Action,
     pub(crate) trace_id: String,
     pub(crate) arrival_id: Uuid,
+    /// Whether the scanner or a person runs it.
+    pub(crate) compensating: bool,
 }
 
 /// What became of one claim of a set.
@@ -36,7 +38,7 @@ pub(crate) enum Finished {
 }
 
 /// What became of one execution.
-pub(super) enum Executed {
+pub(crate) enum Executed {
     /// It ended under its own claim.
     Ended(FinishRow),
     /// Somebody took the claim over, or an earlier try had committed and its answer was lost; this is what is true now, and
@@ -52,7 +54,7 @@ pub(super) enum Executed {
 }
 
 /// Executes a claim: effects, final state, commit; and finds out what is true when that did not go straight.
-pub(super) async fn execute(engine: &Engine, job: FinishJob) -> Executed {
+pub(crate) async fn execute(engine: &Engine, job: FinishJob) -> Executed {
     let (claim, arrival_id) = (job.claim, job.arrival_id);
     match engine.0.finishes.run(job).await {
         Ok(Finished::Committed(row)) => Executed::Ended(row),
@@ -94,7 +96,7 @@ async fn read_back(engine: &Engine, claim: ClaimRef, arrival_id: Uuid) -> Execut
 
 /// Marks a claim as failed for a reason that may pass, so that the same key runs again at once.
 async fn give_up(engine: &Engine, claim: ClaimRef, arrival_id: Uuid) -> Executed {
-    let row = answers::retryable_row(claim.record_id, claim.epoch);
+    let row = answers::retryable_row(claim);
     let mark = async {
         let mut transaction = begin_finish(&engine.0.pools.work).await?;
         let marked = finish_many(
@@ -129,12 +131,7 @@ pub(crate) async fn finish_set(
             let job = job.ok_or_else(|| {
                 StoreError::Corrupt("a verdict for a claim that was not asked for".into())
             })?;
-            rows.push(answers::finish_row(
-                record_id,
-                job.claim.epoch,
-                verdict,
-                &job.trace_id,
-            ));
+            rows.push(answers::finish_row(job, verdict));
         }
     }
     if !rows.is_empty() {
