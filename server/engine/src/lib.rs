@@ -8,6 +8,7 @@
 mod actor;
 mod answer;
 mod config;
+pub mod crash;
 mod engine;
 mod error;
 mod flight;

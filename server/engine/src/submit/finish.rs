@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::answers;
 use crate::{
-    Engine, StoreError,
+    Engine, StoreError, crash,
     store::{
         actions::{Action, ClaimRef},
         arrival::find_arrival_bucket,
@@ -145,7 +145,9 @@ pub(crate) async fn finish_set(
             )));
         }
     }
+    crash::point("inside_finish");
     transaction.commit().await?;
+    crash::point("after_finish");
     Ok(jobs
         .iter()
         .map(|job| {
