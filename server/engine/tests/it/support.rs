@@ -19,16 +19,13 @@ pub(crate) struct World {
 impl World {
     /// An engine on this database, which gets the demo's data.
     pub(crate) async fn new(pool: PgPool) -> Self {
-        let world = Self {
-            engine: start(&pool, EngineConfig::default()).await,
-            pool,
-        };
-        world
-            .engine
-            .load_demo(STUDENTS, "no password")
-            .await
-            .unwrap();
-        world
+        Self::with_engine(start(&pool, EngineConfig::default()).await, pool).await
+    }
+
+    /// This engine, whose database gets the demo's data.
+    pub(crate) async fn with_engine(engine: Engine, pool: PgPool) -> Self {
+        engine.load_demo(STUDENTS, "no password").await.unwrap();
+        Self { engine, pool }
     }
 
     /// One more instance on the same database.
@@ -88,15 +85,13 @@ impl World {
 }
 
 async fn start(pool: &PgPool, config: EngineConfig) -> Engine {
-    Engine::start(
-        Pools {
-            work: pool.clone(),
-            reading: pool.clone(),
-        },
-        config,
-    )
-    .await
-    .unwrap()
+    let (work, reading) = (pool.clone(), pool.clone());
+    start_on(Pools { work, reading }, config).await
+}
+
+/// An engine on these connections.
+pub(crate) async fn start_on(pools: Pools, config: EngineConfig) -> Engine {
+    Engine::start(pools, config).await.unwrap()
 }
 
 /// A submission as it comes in.

@@ -1,0 +1,97 @@
+//! A proxy in front of Postgres that cuts a connection at a chosen moment, as a network does.
+
+use std::sync::{Arc, Mutex};
+
+use sqlx::{PgPool, postgres::PgPoolOptions};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+/// When to cut.
+#[derive(Clone, Copy)]
+pub(crate) enum Cut {
+    /// Before what the client sends reaches Postgres.
+    Before,
+    /// After Postgres has answered, and before the client hears it.
+    After,
+}
+
+/// What the proxy waits for: bytes in what a client sends.
+type Armed = Arc<Mutex<Option<(Vec<u8>, Cut)>>>;
+
+/// A wire that can be cut.
+pub(crate) struct Wire {
+    armed: Armed,
+    /// Connections that go through it.
+    pub(crate) pool: PgPool,
+}
+
+impl Wire {
+    /// Puts a wire between a new pool and the database of this one.
+    pub(crate) async fn new(pool: &PgPool) -> Self {
+        let options = pool.connect_options();
+        let upstream = format!("{}:{}", options.get_host(), options.get_port());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let armed = Armed::default();
+        tokio::spawn({
+            let armed = armed.clone();
+            async move {
+                while let Ok((client, _)) = listener.accept().await {
+                    tokio::spawn(carry(client, upstream.clone(), armed.clone()));
+                }
+            }
+        });
+        let through = options.as_ref().clone().host("127.0.0.1").port(port);
+        Self {
+            armed,
+            pool: PgPoolOptions::new()
+                .max_connections(6)
+                .connect_with(through)
+                .await
+                .unwrap(),
+        }
+    }
+
+    /// Cuts the next connection that sends these bytes.
+    pub(crate) fn cut(&self, when: Cut, bytes: &str) {
+        *self.armed.lock().unwrap() = Some((bytes.as_bytes().to_vec(), when));
+    }
+
+    /// Whether the cut that was asked for has happened.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.armed.lock().unwrap().is_none()
+    }
+}
+
+async fn carry(mut client: TcpStream, upstream: String, armed: Armed) -> Option<()> {
+    let mut server = TcpStream::connect(upstream).await.ok()?;
+    let (mut asked, mut answered) = (vec![0; 65536], vec![0; 65536]);
+    loop {
+        tokio::select! {
+            read = client.read(&mut asked) => {
+                let chunk = &asked[..read.ok().filter(|n| *n > 0)?];
+                let cut = {
+                    let mut armed = armed.lock().unwrap();
+                    let fits = |(bytes, _): &(Vec<u8>, Cut)| chunk.windows(bytes.len()).any(|window| window == bytes);
+                    if armed.as_ref().is_some_and(fits) { armed.take() } else { None }
+                };
+                match cut {
+                    Some((_, Cut::Before)) => return None,
+                    Some((_, Cut::After)) => {
+                        server.write_all(chunk).await.ok()?;
+                        // Postgres answers only after it has committed.
+                        server.read(&mut answered).await.ok()?;
+                        return None;
+                    }
+                    None => server.write_all(chunk).await.ok()?,
+                }
+            }
+            read = server.read(&mut answered) => {
+                let n = read.ok().filter(|n| *n > 0)?;
+                client.write_all(&answered[..n]).await.ok()?;
+            }
+        }
+    }
+}
