@@ -5,6 +5,7 @@
     reason = "clippy's exception for tests does not reach the helpers of an integration test"
 )]
 
+mod interleavings;
 mod lost_connections;
 mod recovery;
 mod submit;
