@@ -105,7 +105,7 @@ pub struct Settings {
     pub redis_url: Option<SecretString>,
     /// `YICI_LEASE_SECONDS`: how long a claim is presumed alive.
     pub lease: Duration,
-    /// `YICI_STUCK_AFTER_SECONDS`: when a record counts as stuck; never less than the lease.
+    /// `YICI_STUCK_AFTER_SECONDS`: when an unfinished record counts as stuck.
     pub stuck_after: Duration,
     /// `YICI_SCAN_INTERVAL_SECONDS`: the scanner's pause.
     pub scan_interval: Duration,
@@ -285,7 +285,7 @@ struct ServeArgs {
     /// How long a claim is presumed alive [default: 30]
     #[arg(long, env = "YICI_LEASE_SECONDS", value_name = "SECONDS")]
     lease_seconds: Option<Raw>,
-    /// When an unfinished record counts as stuck, not before its lease ends [default: 300]
+    /// When an unfinished record counts as stuck [default: 300]
     #[arg(long, env = "YICI_STUCK_AFTER_SECONDS", value_name = "SECONDS")]
     stuck_after_seconds: Option<Raw>,
     /// The scanner's pause [default: 5]
@@ -401,15 +401,6 @@ impl ServeArgs {
             1..=30 * DAY_SECONDS,
             "seconds",
         )?;
-        if stuck_after < lease {
-            return Err(SettingsError {
-                name: "YICI_STUCK_AFTER_SECONDS",
-                expected: format!(
-                    "at least YICI_LEASE_SECONDS ({lease}), since a claim with a live lease is not stuck"
-                ),
-                got: Some(stuck_after.to_string()),
-            });
-        }
         Ok(Settings {
             database,
             listen: listen(&self.listen)?,
@@ -687,7 +678,7 @@ mod tests {
     #[rstest]
     #[case("--listen", "YICI_LISTEN", &["localhost", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:x", ":3000"])]
     #[case("--lease-seconds", "YICI_LEASE_SECONDS", &["0", "-1", "+5", "1.5", "30s", "1e3", "99999999999999999999", "86401"])]
-    #[case("--stuck-after-seconds", "YICI_STUCK_AFTER_SECONDS", &["0", "-300", "29", "x"])]
+    #[case("--stuck-after-seconds", "YICI_STUCK_AFTER_SECONDS", &["0", "-300", "x"])]
     #[case("--scan-interval-seconds", "YICI_SCAN_INTERVAL_SECONDS", &["0", "3601", "five"])]
     #[case("--retention-hours", "YICI_RETENTION_HOURS", &["0", "18446744073709551615", "-24"])]
     #[case("--front-lock-ttl-ms", "YICI_FRONT_LOCK_TTL_MS", &["0", "3600001"])]

@@ -44,18 +44,26 @@ impl SubmissionBody {
     /// # Errors
     /// The first rule that is broken.
     pub fn check(&self) -> Result<(), InvalidBody> {
-        if self.submit_version < 1 {
-            return Err(InvalidBody::Version);
-        }
         check_client_id(&self.client_id)?;
-        if self.content.contains('\0') {
-            return Err(InvalidBody::Nul);
-        }
-        if self.content.trim().is_empty() {
-            return Err(InvalidBody::BlankContent);
-        }
-        Ok(())
+        check_submission(self.submit_version, &self.content)
     }
+}
+
+/// Checks what is handed in.
+///
+/// # Errors
+/// The first rule that is broken.
+pub fn check_submission(submit_version: i32, content: &str) -> Result<(), InvalidBody> {
+    if submit_version < 1 {
+        return Err(InvalidBody::Version);
+    }
+    if content.contains('\0') {
+        return Err(InvalidBody::Nul);
+    }
+    if content.trim().is_empty() {
+        return Err(InvalidBody::BlankContent);
+    }
+    Ok(())
 }
 
 /// Checks that a client's name can be shown and logged.

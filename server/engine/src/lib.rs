@@ -25,4 +25,6 @@ pub use engine::{Engine, Pools};
 pub use error::{StoreError, SubmitError};
 pub use people::{AccountPassword, AddAccountError, DemoError, NewAccount, TokenKind};
 pub use store::MIGRATOR;
-pub use store::actions::{Action, Policy, REGISTRY, Registry};
+pub use store::actions::{
+    Action, ClaimRef, Policy, REGISTRY, ReadError, ReadRequest, Registry, Verdict,
+};

@@ -63,9 +63,11 @@ log_line_prefix = '%m [%p] '
 log_checkpoints = off
 ";
 
-/// A running cluster that this process owns.
+/// A running cluster that this process owns. Dropping it tells Postgres to stop and does not wait, so that a start whose
+/// caller has gone away leaves nothing behind.
 #[derive(Debug)]
 pub(super) struct Cluster {
+    stop_on_drop: bool,
     home: Home,
     user: RunUser,
     binaries: Binaries,
@@ -109,6 +111,7 @@ impl Cluster {
         };
         let (port, child) = run(&home, &user, &binaries)?;
         Ok(Self {
+            stop_on_drop: true,
             url_base: home.url(port, "")?,
             home,
             user,
@@ -127,6 +130,7 @@ impl Cluster {
 
     /// Stops Postgres and waits.
     pub(super) fn stop(mut self) -> Result<(), PrivatePostgresError> {
+        self.stop_on_drop = false;
         let fast = self.pg_ctl_stop(&["-m", "fast", "-w", "-t", STOP_PATIENCE_SECONDS]);
         if let Err(error) = fast
             && postmaster::look(&self.home.data(), &self.user)? != Postmaster::Absent
@@ -145,11 +149,9 @@ impl Cluster {
         Ok(())
     }
 
-    /// Tells Postgres to stop and does not wait.
-    pub(super) fn request_stop(self) {
-        if let Err(error) = self.pg_ctl_stop(&["-m", "fast", "-W"]) {
-            tracing::warn!(%error, "the private Postgres could not be told to stop");
-        }
+    /// Gives up the ownership only.
+    pub(super) fn leave_running(mut self) {
+        self.stop_on_drop = false;
     }
 
     fn pg_ctl_stop(&self, args: &[&str]) -> Result<(), PrivatePostgresError> {
@@ -170,6 +172,16 @@ impl Cluster {
             program: "pg_ctl stop",
             output: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         })
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.stop_on_drop
+            && let Err(error) = self.pg_ctl_stop(&["-m", "fast", "-W"])
+        {
+            tracing::warn!(%error, "the private Postgres could not be told to stop");
+        }
     }
 }
 

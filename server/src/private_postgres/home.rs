@@ -2,15 +2,15 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions, Permissions},
     hash::{DefaultHasher, Hash, Hasher},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
 };
 
-use rand::distr::{Alphanumeric, SampleString};
 use secrecy::{ExposeSecret, SecretString};
+use uuid::Uuid;
 
 use super::{
     FileContext, PrivatePostgresError,
@@ -23,9 +23,6 @@ pub(super) const ROLE: &str = "yici";
 
 /// Where the cluster goes when root's data directory is one that Postgres's user cannot enter, e.g. below `/root`.
 const OPEN_BASE: &str = "/var/lib/yici";
-
-/// Characters of the password: 32 of 62 kinds are 190 bits.
-const PASSWORD_CHARS: usize = 32;
 
 /// Only loopback, only with the password.
 const PG_HBA: &str = "# Written by the server.\nhost all all 127.0.0.1/32 scram-sha-256\n";
@@ -62,7 +59,7 @@ impl Home {
         let entry = data_dir.join("postgres");
         let Some(closed) = user.first_closed(data_dir)? else {
             remove_unfinished(data_dir, ".postgres.new-");
-            let temporary = data_dir.join(format!(".postgres.new-{}", random(8)));
+            let temporary = data_dir.join(format!(".postgres.new-{}", unique()));
             build(&temporary, user, binaries)?;
             publish(&temporary, &entry)?;
             return Ok(Self(entry));
@@ -79,7 +76,7 @@ impl Home {
         }
         let mine = format!("{:016x}", path_hash(data_dir));
         remove_unfinished(base, &format!(".new-{mine}-"));
-        let name = random(8);
+        let name = unique();
         let temporary = base.join(format!(".new-{mine}-{name}"));
         let home = base.join(format!("{mine}-{name}"));
         build(&temporary, user, binaries)?;
@@ -155,7 +152,8 @@ fn try_build(dir: &Path, user: &RunUser, binaries: &Binaries) -> Result<(), Priv
         .mode(0o600)
         .open(&password)
         .file("create", &password)?;
-    writeln!(file, "{}", random(PASSWORD_CHARS)).file("write", &password)?;
+    // Twice 122 random bits from the system.
+    writeln!(file, "{}{}", unique(), unique()).file("write", &password)?;
     file.sync_all().file("write", &password)?;
     user.own(&password)?;
     user.own(dir)?;
@@ -224,9 +222,11 @@ fn remove_unfinished(parent: &Path, prefix: &str) {
 }
 
 fn make_open_dir(dir: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o755).create(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
+    match fs::create_dir(dir) {
+        // Whatever the umask is.
+        Ok(()) => fs::set_permissions(dir, Permissions::from_mode(0o755)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -237,6 +237,7 @@ fn path_hash(path: &Path) -> u64 {
     hasher.finish()
 }
 
-fn random(length: usize) -> String {
-    Alphanumeric.sample_string(&mut rand::rng(), length)
+/// 32 hexadecimal digits that nobody can guess.
+fn unique() -> String {
+    Uuid::new_v4().simple().to_string()
 }

@@ -251,14 +251,8 @@ impl PrivatePostgres {
 
     /// Gives up ownership and leaves Postgres running, as a killed server does; the next start takes it over.
     pub fn leave_running(mut self) {
-        drop(self.cluster.take());
-    }
-}
-
-impl Drop for PrivatePostgres {
-    fn drop(&mut self) {
         if let Some(cluster) = self.cluster.take() {
-            cluster.request_stop();
+            cluster.leave_running();
         }
     }
 }

@@ -69,6 +69,26 @@ pub enum Verdict {
     },
 }
 
+/// A posted request, taken apart.
+#[derive(Debug, Clone)]
+pub struct ReadRequest {
+    /// Who asks.
+    pub client_id: String,
+    /// The checked command, in the form that is fingerprinted and stored.
+    pub command: Value,
+}
+
+/// Why a posted request cannot be an arrival.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// A parameter of the route is no id.
+    #[error("there is nothing at this address")]
+    NoSuchRoute,
+    /// The body is not as described.
+    #[error("{0}")]
+    Body(String),
+}
+
 /// A kind of business operation that must happen once.
 pub trait Action: Send + Sync {
     /// Its name.
@@ -76,6 +96,15 @@ pub trait Action: Send + Sync {
 
     /// How its records are treated.
     fn policy(&self) -> Policy;
+
+    /// Where it is posted to, below the API's root, with named parameters.
+    fn route(&self) -> &'static str;
+
+    /// Reads a posted request: the route's parameters and the body.
+    ///
+    /// # Errors
+    /// [`ReadError`] when nothing can be at this route, or the body is not as described.
+    fn read(&self, parameters: &[(&str, &str)], body: &[u8]) -> Result<ReadRequest, ReadError>;
 
     /// Checks a command and brings it into the form that is fingerprinted and stored.
     ///

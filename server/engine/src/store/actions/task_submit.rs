@@ -1,14 +1,17 @@
 //! `task_submit`: a student hands in a task. The submission, its points and its message are written in one transaction.
 
 use domain::{
-    ActionType, ProblemCode, action::TASK_SUBMIT, command::SubmissionBody, view::SubmissionView,
+    ActionType, ProblemCode,
+    action::TASK_SUBMIT,
+    command::{self, SubmissionBody},
+    view::SubmissionView,
 };
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{FromRow, PgConnection, types::time::OffsetDateTime};
 
-use super::{Action, ClaimRef, Policy, Verdict};
+use super::{Action, ClaimRef, Policy, ReadError, ReadRequest, Verdict};
 use crate::store::rfc3339;
 
 /// What a submission earns.
@@ -39,22 +42,40 @@ impl Action for TaskSubmit {
         }
     }
 
+    fn route(&self) -> &'static str {
+        "/tasks/{task_id}/submissions"
+    }
+
+    fn read(&self, parameters: &[(&str, &str)], body: &[u8]) -> Result<ReadRequest, ReadError> {
+        let task_id = parameters
+            .iter()
+            .find(|(name, _)| *name == "task_id")
+            .map(|(_, value)| *value);
+        let task_id = task_id
+            .filter(|id| is_id(id))
+            .ok_or(ReadError::NoSuchRoute)?;
+        let body: SubmissionBody =
+            serde_json::from_slice(body).map_err(|e| ReadError::Body(e.to_string()))?;
+        body.check().map_err(|e| ReadError::Body(e.to_string()))?;
+        let command = Command {
+            task_id: task_id.to_owned(),
+            submit_version: body.submit_version,
+            content: body.content,
+        };
+        let command = serde_json::to_value(command).map_err(|e| ReadError::Body(e.to_string()))?;
+        Ok(ReadRequest {
+            client_id: body.client_id,
+            command,
+        })
+    }
+
     fn check(&self, command: Value) -> Result<Value, String> {
         let command: Command = serde_json::from_value(command).map_err(|e| e.to_string())?;
-        // One spelling per task, or one task would have several fingerprints.
-        let id: i64 = command
-            .task_id
-            .parse()
-            .map_err(|_| "task_id is no id".to_owned())?;
-        if id.to_string() != command.task_id {
+        if !is_id(&command.task_id) {
             return Err("task_id is no id".to_owned());
         }
-        let body = SubmissionBody {
-            submit_version: command.submit_version,
-            client_id: "-".into(),
-            content: command.content.clone(),
-        };
-        body.check().map_err(|e| e.to_string())?;
+        command::check_submission(command.submit_version, &command.content)
+            .map_err(|e| e.to_string())?;
         serde_json::to_value(command).map_err(|e| e.to_string())
     }
 
@@ -176,6 +197,11 @@ impl From<SubmissionRow> for SubmissionView {
             created_at: rfc3339(row.created_at),
         }
     }
+}
+
+/// Whether a text is the one spelling of an id; another spelling would give one task several fingerprints.
+fn is_id(text: &str) -> bool {
+    text.parse::<i64>().is_ok_and(|id| id.to_string() == text)
 }
 
 fn location(submission_id: &str) -> String {

@@ -1,0 +1,112 @@
+//! HTTP: routes, extractors, problems and the order of the layers.
+
+use std::path::PathBuf;
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, FromRef},
+    http::{HeaderValue, StatusCode},
+    middleware::{from_fn, from_fn_with_state},
+    routing::get,
+};
+use engine::Engine;
+use tower::ServiceBuilder;
+use tower_http::{
+    catch_panic::CatchPanicLayer, compression::CompressionLayer, csrf::CsrfLayer,
+    set_header::SetResponseHeaderLayer,
+};
+
+pub mod actions;
+pub mod body;
+pub mod feed;
+pub mod health;
+pub mod limits;
+pub mod pages;
+pub mod panel;
+pub mod problem;
+pub mod problem_pages;
+pub mod reports;
+pub mod session;
+pub mod tasks;
+pub mod trace;
+
+use crate::auth::identify;
+use feed::PanelFeed;
+use limits::Limits;
+
+/// What handlers share.
+#[derive(Debug, Clone)]
+pub struct AppState {
+    /// The engine.
+    pub engine: Engine,
+    /// The panel's live feed.
+    pub feed: PanelFeed,
+    /// Who asked how much.
+    pub limits: Limits,
+}
+
+impl FromRef<AppState> for Engine {
+    fn from_ref(state: &AppState) -> Self {
+        state.engine.clone()
+    }
+}
+
+impl FromRef<AppState> for PanelFeed {
+    fn from_ref(state: &AppState) -> Self {
+        state.feed.clone()
+    }
+}
+
+/// The front end that was built.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// The folder with `pkg/`, and `hash.txt` when names carry hashes.
+    pub dir: PathBuf,
+}
+
+/// Everything that is served. From the outside in: panics become problems, the trace, the peer, security headers,
+/// compression, problems' bodies, the check against other sites, identity, limits, the handler.
+pub fn router(state: AppState, site: &Site) -> Router {
+    let api = Router::new()
+        .merge(actions::router().with_state(state.engine.clone()))
+        .merge(tasks::router())
+        .merge(reports::router())
+        .merge(panel::router())
+        .fallback(async || StatusCode::NOT_FOUND);
+    let limited = Router::new()
+        .nest("/api/v1", api)
+        .merge(pages::router(&state, site))
+        .layer(from_fn_with_state(state.limits.clone(), limits::limit));
+    // Successful sign-ins are never throttled, so these stand beside the limits.
+    let sessions = Router::new()
+        .nest("/api/v1", session::api())
+        .merge(session::forms());
+    let identified = limited
+        .merge(sessions)
+        .layer(from_fn_with_state(state.engine.clone(), identify));
+    let header =
+        |name, value| SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value));
+    Router::new()
+        .route("/problems", get(problem_pages::list))
+        .route("/problems/{code}", get(problem_pages::show))
+        .merge(identified)
+        .layer(
+            ServiceBuilder::new()
+                .layer(from_fn(trace::trace))
+                .layer(from_fn(limits::note_peer))
+                .layer(header(
+                    http::header::CONTENT_SECURITY_POLICY,
+                    "default-src 'none'; frame-ancestors 'none'",
+                ))
+                .layer(header(http::header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+                .layer(header(http::header::REFERRER_POLICY, "same-origin"))
+                .layer(CompressionLayer::new())
+                .layer(from_fn(problem::render))
+                .layer(CatchPanicLayer::new())
+                .layer(DefaultBodyLimit::max(body::MAX_BODY))
+                .layer(CsrfLayer::new()),
+        )
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .with_state(state)
+}

@@ -1,0 +1,116 @@
+//! The panel's numbers, once and as a stream, and the list of records.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    Json, Router,
+    extract::{Query, State, rejection::QueryRejection},
+    response::{IntoResponse, Sse, sse::Event, sse::KeepAlive},
+    routing::get,
+};
+use domain::{
+    ProblemCode, Role,
+    view::{PanelView, RecordFilter, RecordPage, Window},
+};
+use engine::Engine;
+use futures::{Stream, StreamExt};
+use serde::Deserialize;
+use tokio_stream::wrappers::WatchStream;
+
+use super::{AppState, feed::PanelFeed, problem::ApiProblem};
+use crate::auth::Signed;
+
+/// Who sees the panel.
+const READERS: &[Role] = &[Role::Ops, Role::Admin];
+/// Keeps proxies from closing a stream while the store is away.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// The routes, below the API's root.
+pub fn router() -> Router<AppState> {
+    Router::new()
+        .route("/panel", get(show_panel))
+        .route("/panel/events", get(stream_panel))
+        .route("/records", get(list_records))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PanelQuery {
+    #[serde(default)]
+    window: Window,
+}
+
+fn checked<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, ApiProblem> {
+    query
+        .map(|Query(query)| query)
+        .map_err(|error| ApiProblem::new(ProblemCode::InvalidQuery, error.body_text()))
+}
+
+async fn show_panel(
+    State(engine): State<Engine>,
+    signed: Signed,
+    query: Result<Query<PanelQuery>, QueryRejection>,
+) -> Result<Json<PanelView>, ApiProblem> {
+    signed.require(READERS)?;
+    Ok(Json(engine.panel(checked(query)?.window).await?))
+}
+
+async fn stream_panel(
+    State(feed): State<PanelFeed>,
+    signed: Signed,
+    query: Result<Query<PanelQuery>, QueryRejection>,
+) -> Result<impl IntoResponse, ApiProblem> {
+    signed.require(READERS)?;
+    let window = checked(query)?.window;
+    let headers = [("cache-control", "no-store"), ("x-accel-buffering", "no")];
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
+    Ok((
+        headers,
+        Sse::new(events(&feed, window)).keep_alive(keep_alive),
+    ))
+}
+
+/// A whole snapshot with each event, so that a lost one does not matter; ends when the server stops.
+fn events(
+    feed: &PanelFeed,
+    window: Window,
+) -> impl Stream<Item = Result<Event, Infallible>> + use<> {
+    let stopping = feed.stopping();
+    WatchStream::new(feed.subscribe(window))
+        .filter_map(async |snapshot| {
+            snapshot.map(|json| Ok(Event::default().event("panel").data(&*json)))
+        })
+        .take_until(stopping.cancelled_owned())
+}
+
+async fn list_records(
+    State(engine): State<Engine>,
+    signed: Signed,
+    query: Result<Query<RecordFilter>, QueryRejection>,
+) -> Result<Json<RecordPage>, ApiProblem> {
+    signed.require(READERS)?;
+    let filter = checked(query)?;
+    if filter
+        .limit
+        .is_some_and(|limit| !(1..=200).contains(&limit))
+    {
+        return Err(ApiProblem::new(
+            ProblemCode::InvalidQuery,
+            "`limit` must be 1 to 200.",
+        ));
+    }
+    let texts = [&filter.action, &filter.subject, &filter.q];
+    if texts.into_iter().flatten().any(|text| text.contains('\0')) {
+        return Err(ApiProblem::new(
+            ProblemCode::InvalidQuery,
+            "The NUL character is in no record.",
+        ));
+    }
+    let page = engine.list_records(&filter).await?;
+    page.map(Json).ok_or_else(|| {
+        ApiProblem::new(
+            ProblemCode::InvalidQuery,
+            "`after` is no cursor of this list.",
+        )
+    })
+}

@@ -1,0 +1,138 @@
+//! `server serve`: wiring, and the order of a graceful stop.
+
+use std::{net::SocketAddr, time::Duration};
+
+use anyhow::Context;
+use engine::{Engine, EngineConfig};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    auth::password,
+    database::Database,
+    http::{AppState, Site, feed::PanelFeed, limits::Limits, router},
+    settings::Settings,
+};
+
+/// How long requests and executions may take to end once the server is to stop.
+const DRAIN: Duration = Duration::from_secs(20);
+/// How often the limits forget whoever has been quiet.
+const FORGET_EVERY: Duration = Duration::from_secs(60);
+/// The password of every account of the demo.
+const DEMO_PASSWORD: &str = "demo";
+
+/// Serves until the process is told to stop.
+///
+/// # Errors
+/// When something that is needed cannot be had: the address, the front end, the database.
+pub async fn serve(settings: Settings, demo: bool) -> anyhow::Result<()> {
+    let site = Site {
+        dir: settings.site_dir.clone(),
+    };
+    // The address first: a second server on it must not touch the first one's data.
+    let listener = TcpListener::bind(settings.listen)
+        .await
+        .with_context(|| format!("YICI_LISTEN: cannot listen on {}", settings.listen))?;
+    let database = Database::open(&settings.database, false).await?;
+    let served = serve_on(listener, &database, &settings, demo, &site).await;
+    let closed = database.close().await;
+    served.and(closed)
+}
+
+async fn serve_on(
+    listener: TcpListener,
+    database: &Database,
+    settings: &Settings,
+    demo: bool,
+    site: &Site,
+) -> anyhow::Result<()> {
+    let address = listener
+        .local_addr()
+        .context("the listener has no address")?;
+    let config = EngineConfig {
+        instance_name: format!("{address} {}", std::process::id()),
+        lease: settings.lease,
+        stuck_after: settings.stuck_after,
+        retention: settings.retention,
+    };
+    let engine = Engine::start(database.pools.clone(), config).await?;
+    if demo {
+        let password_hash = password::hash(DEMO_PASSWORD.to_owned()).await?;
+        engine
+            .load_demo(settings.demo_students, &password_hash)
+            .await
+            .context("--demo")?;
+    }
+    let stopping = CancellationToken::new();
+    let state = AppState {
+        engine: engine.clone(),
+        feed: PanelFeed::new(engine.clone(), stopping.clone()),
+        limits: Limits::new(
+            settings.rate_limit_per_account,
+            settings.rate_limit_per_address,
+        ),
+    };
+    tokio::spawn(forget_quiet(state.limits.clone(), stopping.clone()));
+    let app = router(state, site).into_make_service_with_connect_info::<SocketAddr>();
+    println!("Yici serves on http://{address}");
+    tracing::info!(%address, "serving");
+    let signal = {
+        let stopping = stopping.clone();
+        async move {
+            told_to_stop().await;
+            // Not ready and no stream any more; then the listener closes and requests drain.
+            stopping.cancel();
+        }
+    };
+    let serving = axum::serve(listener, app)
+        .with_graceful_shutdown(signal)
+        .into_future();
+    tokio::pin!(serving);
+    let drained = tokio::select! {
+        served = &mut serving => served.context("the server failed"),
+        () = async { stopping.cancelled().await; tokio::time::sleep(DRAIN).await } => {
+            tracing::warn!("some requests did not end in time");
+            Ok(())
+        }
+    };
+    engine.stop(DRAIN).await;
+    tracing::info!("stopped");
+    drained
+}
+
+async fn forget_quiet(limits: Limits, stopping: CancellationToken) {
+    while stopping
+        .run_until_cancelled(tokio::time::sleep(FORGET_EVERY))
+        .await
+        .is_some()
+    {
+        limits.forget_quiet();
+    }
+}
+
+/// Ctrl-C or SIGTERM.
+async fn told_to_stop() {
+    let interrupt = async {
+        if let Err(error) = tokio::signal::ctrl_c().await {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "cannot listen for Ctrl-C"
+            );
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    let terminate = async {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending::<()>().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<()>();
+    tokio::select! {
+        () = interrupt => {}
+        () = terminate => {}
+    }
+}
