@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     auth::password,
     database::Database,
-    http::{AppState, Site, feed::PanelFeed, limits::Limits, router},
+    http::{AppState, feed::PanelFeed, limits::Limits, pages::Site, router},
     settings::Settings,
 };
 
@@ -26,9 +26,7 @@ const DEMO_PASSWORD: &str = "demo";
 /// # Errors
 /// When something that is needed cannot be had: the address, the front end, the database.
 pub async fn serve(settings: Settings, demo: bool) -> anyhow::Result<()> {
-    let site = Site {
-        dir: settings.site_dir.clone(),
-    };
+    let site = Site::find(&settings.site_dir)?;
     // The address first: a second server on it must not touch the first one's data.
     let listener = TcpListener::bind(settings.listen)
         .await
@@ -71,9 +69,10 @@ async fn serve_on(
             settings.rate_limit_per_account,
             settings.rate_limit_per_address,
         ),
+        options: site.options(),
     };
     tokio::spawn(forget_quiet(state.limits.clone(), stopping.clone()));
-    let app = router(state, site).into_make_service_with_connect_info::<SocketAddr>();
+    let app = router(state).into_make_service_with_connect_info::<SocketAddr>();
     println!("Yici serves on http://{address}");
     tracing::info!(%address, "serving");
     let signal = {

@@ -1,7 +1,5 @@
 //! HTTP: routes, extractors, problems and the order of the layers.
 
-use std::path::PathBuf;
-
 use axum::{
     Router,
     extract::{DefaultBodyLimit, FromRef},
@@ -10,6 +8,7 @@ use axum::{
     routing::get,
 };
 use engine::Engine;
+use leptos::config::LeptosOptions;
 use tower::ServiceBuilder;
 use tower_http::{
     catch_panic::CatchPanicLayer, compression::CompressionLayer, csrf::CsrfLayer,
@@ -43,6 +42,8 @@ pub struct AppState {
     pub feed: PanelFeed,
     /// Who asked how much.
     pub limits: Limits,
+    /// What the pages' shell needs to know.
+    pub options: LeptosOptions,
 }
 
 impl FromRef<AppState> for Engine {
@@ -57,16 +58,9 @@ impl FromRef<AppState> for PanelFeed {
     }
 }
 
-/// The front end that was built.
-#[derive(Debug, Clone)]
-pub struct Site {
-    /// The folder with `pkg/`, and `hash.txt` when names carry hashes.
-    pub dir: PathBuf,
-}
-
 /// Everything that is served. From the outside in: panics become problems, the trace, the peer, security headers,
 /// compression, problems' bodies, the check against other sites, identity, limits, the handler.
-pub fn router(state: AppState, site: &Site) -> Router {
+pub fn router(state: AppState) -> Router {
     let api = Router::new()
         .merge(actions::router().with_state(state.engine.clone()))
         .merge(tasks::router())
@@ -75,7 +69,7 @@ pub fn router(state: AppState, site: &Site) -> Router {
         .fallback(async || StatusCode::NOT_FOUND);
     let limited = Router::new()
         .nest("/api/v1", api)
-        .merge(pages::router(&state, site))
+        .merge(pages::router(&state))
         .layer(from_fn_with_state(state.limits.clone(), limits::limit));
     // Successful sign-ins are never throttled, so these stand beside the limits.
     let sessions = Router::new()
@@ -90,6 +84,7 @@ pub fn router(state: AppState, site: &Site) -> Router {
         .route("/problems", get(problem_pages::list))
         .route("/problems/{code}", get(problem_pages::show))
         .merge(identified)
+        .merge(pages::files(&state))
         .layer(
             ServiceBuilder::new()
                 .layer(from_fn(trace::trace))
