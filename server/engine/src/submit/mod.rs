@@ -5,13 +5,13 @@
 use std::time::{Duration, Instant};
 
 use domain::{ActionType, Bucket, Defence, EndEvent, Fingerprint, IdempotencyKey, RecordState};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::{
     Actor, Answer, Arrival, Engine, StoreError, SubmitError,
-    flight::{FlightKey, Lead, Seat, Stage},
+    flight::{FlightKey, Joined, Lead, Seat, Stage},
     store::{
         actions::{Action, ClaimRef, REGISTRY},
         arrival::{ArrivalRow, decide_arrival},
@@ -68,17 +68,19 @@ impl Engine {
         };
         let trusted_until = intent.arrived + intent.lease.mul_f64(LEASE_MARGIN);
         match self.0.flights.board(key, intent.arrived, trusted_until) {
-            Seat::Lead(lead) => {
-                let (reply, answer) = oneshot::channel();
-                let task = self
-                    .clone()
-                    .lead(lead, intent, reply)
-                    .instrument(tracing::Span::current());
-                self.0.executions.spawn(task);
-                answer.await.unwrap_or(Err(SubmitError::Stopping))
-            }
-            Seat::Join(stage) => self.join(stage, &intent).await,
+            Seat::Lead(lead) => self.detach(Some(lead), intent).await,
+            Seat::Join(joined) => self.join(joined, intent).await,
         }
+    }
+
+    /// Pursues an intent in a task of its own, and waits for its answer.
+    async fn detach(&self, flight: Option<Lead>, intent: Intent) -> Result<Answer, SubmitError> {
+        let (reply, answer) = oneshot::channel();
+        let task = self.clone().pursue(flight, intent, reply);
+        self.0
+            .executions
+            .spawn(task.instrument(tracing::Span::current()));
+        answer.await.unwrap_or(Err(SubmitError::Stopping))
     }
 
     fn check(&self, actor: &Actor, arrival: Arrival) -> Result<Intent, SubmitError> {
@@ -108,14 +110,14 @@ impl Engine {
         })
     }
 
-    /// Claims and executes on behalf of every arrival of this key at this process.
-    async fn lead(
+    /// Claims and executes; with a flight, on behalf of every arrival of this key at this process.
+    async fn pursue(
         self,
-        lead: Lead,
+        flight: Option<Lead>,
         intent: Intent,
         reply: oneshot::Sender<Result<Answer, SubmitError>>,
     ) {
-        let answer = self.claim_and_execute(lead, &intent).await;
+        let answer = self.claim_and_execute(flight, &intent).await;
         let succeeded =
             matches!(&answer, Ok(answer) if answer.bucket == Bucket::New && answer.status < 300);
         if reply.send(answer).is_err() && succeeded {
@@ -127,13 +129,16 @@ impl Engine {
     }
 
     /// Claims the key, or takes over what somebody left unfinished, executes and answers; or answers by the record.
-    async fn claim_and_execute(&self, lead: Lead, intent: &Intent) -> Result<Answer, SubmitError> {
+    async fn claim_and_execute(
+        &self,
+        mut flight: Option<Lead>,
+        intent: &Intent,
+    ) -> Result<Answer, SubmitError> {
         // One token and one arrival for the whole path: a step that is repeated finds its own first try.
         let own = Own {
             token: Uuid::new_v4(),
             arrival_id: Uuid::now_v7(),
         };
-        let mut flight = Some(lead);
         for _ in 0..STEPS {
             let step = self.step(&mut flight, intent, &own).await;
             if let Some(lead) = flight.as_ref() {
@@ -290,39 +295,45 @@ impl Engine {
     }
 
     /// Answers an arrival whose key is already on its way at this process.
-    async fn join(
-        &self,
-        mut stage: watch::Receiver<Stage>,
-        intent: &Intent,
-    ) -> Result<Answer, SubmitError> {
-        let until = tokio::time::Instant::from_std(intent.arrived + intent.wait);
+    async fn join(&self, joined: Joined, intent: Intent) -> Result<Answer, SubmitError> {
+        let Joined {
+            mut stage,
+            trusted_until,
+        } = joined;
+        let until = intent.arrived + intent.wait;
         loop {
             let seen = stage.borrow_and_update().clone();
             match seen {
                 Stage::Claiming => {}
                 Stage::Failed(error) => return Err(error),
                 Stage::Ended(record) => {
-                    let (same_content, answer) = answers::of_record(&record, intent);
-                    self.note(record.id, intent, Defence::InFlight, &answer, same_content)
-                        .await;
-                    return Ok(answer);
+                    return match self.answer_from(record, &intent, Defence::InFlight).await? {
+                        Step::Answered(answer, _) => Ok(answer),
+                        // What another instance left unfinished may be taken over, by this arrival as well as by any.
+                        Step::Again => self.detach(None, intent).await,
+                    };
                 }
                 Stage::Executing {
                     record_id,
                     fingerprint,
                 } => {
                     let mismatch = fingerprint != intent.fingerprint;
-                    if mismatch || tokio::time::Instant::now() >= until {
+                    if mismatch || Instant::now() >= until {
                         let answer = if mismatch {
-                            answers::mismatch(intent)
+                            answers::mismatch(&intent)
                         } else {
-                            answers::processing(intent)
+                            answers::processing(&intent)
                         };
-                        self.note(record_id, intent, Defence::InFlight, &answer, !mismatch)
+                        self.note(record_id, &intent, Defence::InFlight, &answer, !mismatch)
                             .await;
                         return Ok(answer);
                     }
-                    if let Ok(changed) = tokio::time::timeout_at(until, stage.changed()).await {
+                    if Instant::now() >= trusted_until {
+                        // RACE: another instance may have taken over; only the database knows.
+                        return self.detach(None, intent).await;
+                    }
+                    let look = until.min(trusted_until).into();
+                    if let Ok(changed) = tokio::time::timeout_at(look, stage.changed()).await {
                         changed.map_err(|_| SubmitError::Stopping)?;
                     }
                     continue;
