@@ -143,8 +143,7 @@ impl Engine {
             },
             action,
             trace_id: due.trace_id.clone(),
-            arrival_id: Uuid::nil(),
-            compensating: true,
+            arrival_id: None,
         };
         Ok(match finish::execute(self, job).await {
             Executed::Ended(row) if row.state.is_terminal() => None,

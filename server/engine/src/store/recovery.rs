@@ -98,9 +98,16 @@ pub(crate) async fn update_verified(
              WHERE id = $1 AND epoch = $2 AND state = $3
              RETURNING id, action_type, state
          ), decided AS (
+             -- As in a finish: the oldest has the bucket, the others met a finished record.
              UPDATE request_arrival a
-             SET outcome = $10, defence = $11, duration_ms = extract(epoch FROM clock_timestamp() - a.arrived_at) * 1000
+             SET outcome = CASE WHEN a.id = o.id THEN $10 ELSE 'reused' END,
+                 defence = CASE WHEN a.id = o.id THEN $11 ELSE 'record' END,
+                 duration_ms = extract(epoch FROM clock_timestamp() - a.arrived_at) * 1000
              FROM moved m
+             CROSS JOIN LATERAL (
+                 SELECT u.id FROM request_arrival u WHERE u.record_id = m.id AND u.outcome IS NULL
+                 ORDER BY u.arrived_at, u.id LIMIT 1
+             ) o
              WHERE a.record_id = m.id AND a.outcome IS NULL AND m.state IN ('SUCCEEDED', 'FAILED_FINAL')
              RETURNING a.action_type, a.outcome, a.arrived_at
          ), counted AS (

@@ -2,6 +2,7 @@
 
 use domain::{Bucket, Defence, ProblemCode, RecordState, key::request_location, problem::Problem};
 use serde_json::json;
+use uuid::Uuid;
 
 use super::{Intent, finish::FinishJob};
 use crate::{
@@ -22,7 +23,8 @@ pub(super) fn of_execution(
     intent: &Intent,
 ) -> Answer {
     match response {
-        Some(response) => replay(response, bucket, false),
+        // A fenced owner's arrival met what another execution had finished.
+        Some(response) => replay(response, bucket, bucket == Bucket::Reused),
         None => Answer {
             bucket,
             ..temporary_failure(intent)
@@ -173,7 +175,7 @@ pub(super) fn finish_row(job: &FinishJob, verdict: Verdict) -> FinishRow {
     FinishRow {
         record_id: job.claim.record_id,
         epoch: job.claim.epoch,
-        compensating: job.compensating,
+        arrival_id: job.arrival_id,
         state,
         response: Some(response),
         error_code: code.map(Into::into),
@@ -187,11 +189,11 @@ pub(super) fn finish_row(job: &FinishJob, verdict: Verdict) -> FinishRow {
 }
 
 /// How a record ends whose execution failed for a reason that may pass.
-pub(super) fn retryable_row(claim: ClaimRef) -> FinishRow {
+pub(super) fn retryable_row(claim: ClaimRef, arrival_id: Option<Uuid>) -> FinishRow {
     FinishRow {
         record_id: claim.record_id,
         epoch: claim.epoch,
-        compensating: false,
+        arrival_id,
         state: RecordState::FailedRetryable,
         response: None,
         error_code: Some(ProblemCode::TemporaryFailure.into()),

@@ -23,9 +23,8 @@ pub(crate) struct FinishJob {
     pub(crate) claim: ClaimRef,
     pub(crate) action: &'static dyn Action,
     pub(crate) trace_id: String,
-    pub(crate) arrival_id: Uuid,
-    /// Whether the scanner or a person runs it.
-    pub(crate) compensating: bool,
+    /// The arrival that executes it; `None` for the scanner and for people.
+    pub(crate) arrival_id: Option<Uuid>,
 }
 
 /// What became of one claim of a set.
@@ -72,11 +71,14 @@ pub(crate) async fn execute(engine: &Engine, job: FinishJob) -> Executed {
 }
 
 /// What is true now, seen behind the row lock and flushed.
-async fn read_back(engine: &Engine, claim: ClaimRef, arrival_id: Uuid) -> Executed {
+async fn read_back(engine: &Engine, claim: ClaimRef, arrival_id: Option<Uuid>) -> Executed {
     let read = async {
         let mut transaction = begin_finish(&engine.0.pools.work).await?;
         let record = find_record_settled(&mut transaction, claim.record_id).await?;
-        let bucket = find_arrival_bucket(&mut transaction, arrival_id).await?;
+        let bucket = match arrival_id {
+            Some(id) => find_arrival_bucket(&mut transaction, id).await?,
+            None => None,
+        };
         transaction.commit().await?;
         Ok::<_, StoreError>((record, bucket))
     };
@@ -95,8 +97,8 @@ async fn read_back(engine: &Engine, claim: ClaimRef, arrival_id: Uuid) -> Execut
 }
 
 /// Marks a claim as failed for a reason that may pass, so that the same key runs again at once.
-async fn give_up(engine: &Engine, claim: ClaimRef, arrival_id: Uuid) -> Executed {
-    let row = answers::retryable_row(claim);
+async fn give_up(engine: &Engine, claim: ClaimRef, arrival_id: Option<Uuid>) -> Executed {
+    let row = answers::retryable_row(claim, arrival_id);
     let mark = async {
         let mut transaction = begin_finish(&engine.0.pools.work).await?;
         let marked = finish_many(

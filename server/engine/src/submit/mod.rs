@@ -188,8 +188,7 @@ impl Engine {
             claim,
             action: intent.action,
             trace_id: intent.trace_id.clone(),
-            arrival_id: own.arrival_id,
-            compensating: false,
+            arrival_id: Some(own.arrival_id),
         };
         Ok(match finish::execute(self, job).await {
             Executed::Ended(row) => {

@@ -135,14 +135,7 @@ async fn play(
             None
         }
         Happening::WriteBehind { content: n } => {
-            let sql = "INSERT INTO submission (task_id, student_id, submit_version, content)
-                       VALUES ($1::bigint, $2, $3, $4) ON CONFLICT ON CONSTRAINT uk_task_student_version DO NOTHING";
-            let insert = sqlx::query(sql)
-                .bind(task)
-                .bind(student.id)
-                .bind(attempt)
-                .bind(content(n));
-            insert.execute(&world.pool).await.unwrap();
+            world.write_behind(task, attempt, &content(n)).await;
             None
         }
     }

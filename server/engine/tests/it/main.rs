@@ -8,6 +8,8 @@
 mod interleavings;
 mod lost_connections;
 mod recovery;
+mod scenarios;
+mod statements;
 mod submit;
 mod support;
 mod wire;

@@ -6,51 +6,6 @@ use sqlx::PgPool;
 
 use crate::support::{World, arrival, body, submit};
 
-/// Leaves a record as a process does that died right after its claim: PROCESSING, and its lease over.
-async fn leave_dead_claim(world: &World, key: &str, task: &str, content: &str) {
-    sqlx::query(
-        "INSERT INTO idempotency_record (subject_id, action_type, idem_key, state, fingerprint, request, trace_id, claim_token,
-                                         owner_instance, claimed_at, lease_until)
-         SELECT id, 'task_submit', $1, 'PROCESSING', $2, jsonb_build_object('task_id', $3, 'submit_version', 1, 'content', $4),
-                'trace', gen_random_uuid(), 0, now() - interval '10 minutes', now() - interval '9 minutes'
-         FROM account WHERE name = 'student1'",
-    )
-    .bind(key)
-    .bind(fingerprint(task, content).as_slice())
-    .bind(task)
-    .bind(content)
-    .execute(&world.pool)
-    .await
-    .unwrap();
-    sqlx::query(
-        "INSERT INTO request_arrival (id, record_id, action_type, arrived_at, client_id, trace_id, same_content)
-         SELECT gen_random_uuid(), id, action_type, claimed_at, 'dead', 'trace', true FROM idempotency_record WHERE idem_key = $1",
-    )
-    .bind(key)
-    .execute(&world.pool)
-    .await
-    .unwrap();
-}
-
-fn fingerprint(task: &str, content: &str) -> Vec<u8> {
-    let command = serde_json::json!({ "task_id": task, "submit_version": 1, "content": content });
-    let fingerprint = domain::Fingerprint::of(domain::action::TASK_SUBMIT, &command).unwrap();
-    fingerprint.as_bytes().to_vec()
-}
-
-/// Puts a row where another writer would: plain SQL, without points and message.
-async fn write_behind(world: &World, task: &str, content: &str) {
-    sqlx::query(
-        "INSERT INTO submission (task_id, student_id, submit_version, content)
-         SELECT $1::bigint, id, 1, $2 FROM account WHERE name = 'student1'",
-    )
-    .bind(task)
-    .bind(content)
-    .execute(&world.pool)
-    .await
-    .unwrap();
-}
-
 async fn record(world: &World, key: &str) -> (String, i32, i64, i64) {
     sqlx::query_as(
         "SELECT state, attempt, epoch, version FROM idempotency_record WHERE idem_key = $1",
@@ -65,7 +20,7 @@ async fn record(world: &World, key: &str) -> (String, i32, i64, i64) {
 async fn a_retry_that_meets_an_expired_lease_verifies_runs_and_answers_at_once(pool: PgPool) {
     let world = World::new(pool).await;
     let task = world.assignment().await;
-    leave_dead_claim(&world, "k1", &task, "x").await;
+    world.leave_dead_claim("k1", &task, "x").await;
     let answer = submit(&world, arrival("k1", &task, 1, "x")).await.unwrap();
     assert_eq!((answer.status, answer.bucket), (201, Bucket::New));
     // Claimed, fenced, taken over: three epochs.
@@ -82,20 +37,18 @@ async fn a_retry_that_meets_an_expired_lease_verifies_runs_and_answers_at_once(p
             .await,
         10
     );
-    assert_eq!(
-        world
-            .count("SELECT count(*) FROM request_arrival WHERE outcome = 'new'")
-            .await,
-        2
-    );
+    // The effect is new once: for the arrival that executed it.
+    let counters = world.counters().await;
+    let expected = [("failed_retryable", 1), ("new", 1), ("reused", 1)];
+    assert_eq!(counters, expected.map(|(name, n)| (name.to_owned(), n)));
 }
 
 #[sqlx::test(migrator = "engine::MIGRATOR")]
 async fn a_retry_after_a_crash_finds_what_another_writer_left_and_completes_it(pool: PgPool) {
     let world = World::new(pool).await;
     let task = world.assignment().await;
-    leave_dead_claim(&world, "k1", &task, "x").await;
-    write_behind(&world, &task, "x").await;
+    world.leave_dead_claim("k1", &task, "x").await;
+    world.write_behind(&task, 1, "x").await;
     let answer = submit(&world, arrival("k1", &task, 1, "x")).await.unwrap();
     assert_eq!((answer.status, answer.bucket), (200, Bucket::Reused));
     assert_eq!(body(&answer)["content"], "x");
@@ -113,7 +66,7 @@ async fn a_retry_after_a_crash_finds_what_another_writer_left_and_completes_it(p
 async fn a_row_written_by_plain_sql_is_honoured_and_gets_its_points_once(pool: PgPool) {
     let world = World::new(pool).await;
     let task = world.assignment().await;
-    write_behind(&world, &task, "x").await;
+    world.write_behind(&task, 1, "x").await;
     for key in ["phone", "tablet"] {
         let answer = submit(&world, arrival(key, &task, 1, "x")).await.unwrap();
         assert_eq!(
@@ -142,8 +95,8 @@ async fn a_row_written_by_plain_sql_is_honoured_and_gets_its_points_once(pool: P
 async fn a_crashed_claim_whose_place_another_content_took_ends_as_a_conflict(pool: PgPool) {
     let world = World::new(pool).await;
     let task = world.assignment().await;
-    leave_dead_claim(&world, "k1", &task, "x").await;
-    write_behind(&world, &task, "other").await;
+    world.leave_dead_claim("k1", &task, "x").await;
+    world.write_behind(&task, 1, "other").await;
     let answer = submit(&world, arrival("k1", &task, 1, "x")).await.unwrap();
     assert_eq!(
         (answer.status, answer.bucket),
@@ -156,7 +109,7 @@ async fn a_crashed_claim_whose_place_another_content_took_ends_as_a_conflict(poo
 async fn a_live_lease_is_left_alone(pool: PgPool) {
     let world = World::new(pool).await;
     let task = world.assignment().await;
-    leave_dead_claim(&world, "k1", &task, "x").await;
+    world.leave_dead_claim("k1", &task, "x").await;
     sqlx::query("UPDATE idempotency_record SET lease_until = now() + interval '1 hour'")
         .execute(&world.pool)
         .await
@@ -171,7 +124,7 @@ async fn a_live_lease_is_left_alone(pool: PgPool) {
 async fn the_scanner_ends_what_nobody_retries_and_a_second_scan_changes_nothing(pool: PgPool) {
     let world = World::new(pool).await;
     let task = world.assignment().await;
-    leave_dead_claim(&world, "k1", &task, "x").await;
+    world.leave_dead_claim("k1", &task, "x").await;
     assert_eq!(world.engine.scan_once().await.unwrap(), 1);
     assert_eq!(record(&world, "k1").await, ("SUCCEEDED".into(), 2, 3, 4));
     let before: (String,) =
@@ -202,7 +155,9 @@ async fn two_scanners_at_once_end_each_record_once(pool: PgPool) {
     let world = World::new(pool).await;
     let practice = world.practice().await;
     for n in 0..20 {
-        leave_dead_claim(&world, &format!("k{n}"), &practice, "x").await;
+        world
+            .leave_dead_claim(&format!("k{n}"), &practice, "x")
+            .await;
     }
     let other = world.another_instance().await;
     let (one, two) = tokio::join!(world.engine.scan_once(), other.scan_once());
@@ -307,7 +262,7 @@ async fn an_expired_record_is_purged_and_the_constraint_answers_then(pool: PgPoo
     let world = World::new(pool).await;
     let task = world.assignment().await;
     submit(&world, arrival("k1", &task, 1, "x")).await.unwrap();
-    leave_dead_claim(&world, "unfinished", &task, "x").await;
+    world.leave_dead_claim("unfinished", &task, "x").await;
     world.engine.purge_once().await.unwrap();
     assert_eq!(
         world.count("SELECT count(*) FROM idempotency_record").await,
