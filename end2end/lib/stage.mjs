@@ -19,14 +19,18 @@ export async function artifact(...names) {
     return file;
 }
 
-/** Sets the stage for the test file of that name: `settings` are the server's, `servers` how many share the database. */
-export function setStage(name, { settings = {}, servers = 1, browser = true } = {}) {
+/**
+ * Sets the stage for the test file of that name: `settings` are the server's, `servers` how many share the database,
+ * `prepare` is given the stage before the first scene.
+ */
+export function setStage(name, { settings = {}, servers = 1, browser = true, prepare } = {}) {
     const stage = { servers: [] };
     before(async () => {
         stage.database = await Database.create(name);
         for (let i = 0; i < servers; i++) stage.servers.push(await Server.start(stage.database, settings));
         stage.server = stage.servers[0];
         if (browser) stage.browser = await launch();
+        await prepare?.(stage);
     });
     after(async () => {
         await stage.browser?.close();

@@ -1,12 +1,11 @@
 // Every page is taken over by its script without a word on the console, in both languages, sizes and themes; each is drawn.
 import assert from 'node:assert/strict';
-import { before } from 'node:test';
 import { Api } from '../lib/api.mjs';
 import { DESKTOP, PHONE, hydrated } from '../lib/browser.mjs';
 import { artifact, setStage } from '../lib/stage.mjs';
 import { until } from '../lib/until.mjs';
 
-const stage = setStage('hydration', { settings: { YICI_STUCK_AFTER_SECONDS: '1', YICI_LEASE_SECONDS: '3600' } });
+const { scene } = setStage('hydration', { settings: { YICI_STUCK_AFTER_SECONDS: '1', YICI_LEASE_SECONDS: '3600' }, prepare });
 const PAGES = [
     ['sign-in', undefined, () => '/'],
     ['tasks', 'student1', () => '/tasks'],
@@ -17,6 +16,7 @@ const PAGES = [
     ['report', 'parent1', () => '/report'],
     ['forbidden', 'student1', () => '/panel'],
 ];
+let tasks;
 /** Each page is seen in both themes at both sizes and in both languages, in four views. */
 const VIEWS = [
     { lang: 'zh', theme: 'light', viewport: DESKTOP },
@@ -25,9 +25,28 @@ const VIEWS = [
     { lang: 'en', theme: 'light', viewport: PHONE },
 ];
 
-let tasks;
-// Pages with something on them: submissions, duplicates, a conflict, a record that is stuck.
-before(async () => {
+for (const [name, account, path] of PAGES) {
+    scene(`${name} hydrates without a message in both languages, sizes and themes`, async stage => {
+        for (const view of VIEWS) {
+            const person = await stage.enter(view);
+            if (name === 'forbidden') person.allow(/the server responded with a status of 403/);
+            if (account) await person.signIn(account);
+            const page = await person.open(path(tasks));
+            await hydrated(page);
+            if (name === 'panel') await page.locator('.dot-live').waitFor();
+            if (name.startsWith('task')) await page.locator('main h1').waitFor();
+            assert.equal(await page.locator('html').getAttribute('lang'), view.lang === 'zh' ? 'zh-CN' : 'en');
+            assert.equal(await page.locator('.skeleton').count(), 0, 'the first HTML is complete');
+            const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+            assert.ok(wide <= 0, `nothing sticks out sideways, but ${wide} pixels do at ${view.viewport.width}`);
+            const file = `${name}-${view.lang}-${view.viewport.width}-${view.theme}.png`;
+            await page.screenshot({ path: await artifact('pages', file), fullPage: true });
+        }
+    });
+}
+
+/** Puts something on the pages: submissions, duplicates, a conflict, records that are stuck. */
+async function prepare(stage) {
     const api = await Api.signIn(stage.server.url, 'student1');
     tasks = await api.openTasks();
     for (let i = 0; i < 3; i++) await api.submit(tasks[1], { content: '第 86 页：x = 3。\n1. 2x + 1 = 7\n2. x = 3' });
@@ -49,24 +68,4 @@ before(async () => {
     await release();
     await Promise.all(late);
     await stage.server.start();
-});
-
-for (const [name, account, path] of PAGES) {
-    stage.scene(`${name} hydrates without a message in both languages, sizes and themes`, async scene => {
-        for (const view of VIEWS) {
-            const person = await scene.enter(view);
-            if (name === 'forbidden') person.allow(/the server responded with a status of 403/);
-            if (account) await person.signIn(account);
-            const page = await person.open(path(tasks));
-            await hydrated(page);
-            if (name === 'panel') await page.locator('.dot-live').waitFor();
-            if (name.startsWith('task')) await page.locator('main h1').waitFor();
-            assert.equal(await page.locator('html').getAttribute('lang'), view.lang === 'zh' ? 'zh-CN' : 'en');
-            assert.equal(await page.locator('.skeleton').count(), 0, 'the first HTML is complete');
-            const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-            assert.ok(wide <= 0, `nothing sticks out sideways, but ${wide} pixels do at ${view.viewport.width}`);
-            const file = `${name}-${view.lang}-${view.viewport.width}-${view.theme}.png`;
-            await page.screenshot({ path: await artifact('pages', file), fullPage: true });
-        }
-    });
 }

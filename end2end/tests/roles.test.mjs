@@ -41,12 +41,20 @@ scene('without identity every page leads to sign-in', async stage => {
     const stranger = await stage.enter();
     const tab = await stranger.openLive('/');
     for (const path of PAGES) {
-        const answer = await stranger.context.request.get(path, { maxRedirects: 0 });
-        assert.ok([302, 303, 307].includes(answer.status()), `${path}: ${answer.status()}`);
-        assert.equal(answer.headers().location, '/');
-        await tab.goto(path);
+        const answer = await tab.goto(path);
+        assert.ok(answer.request().redirectedFrom(), `${path} is redirected by the server`);
         assert.equal(new URL(tab.url()).pathname, '/');
         await tab.locator('.sign-in').waitFor();
+    }
+});
+
+scene('without identity every page is redirected whatever its caller accepts', async stage => {
+    for (const accept of ['text/html', '*/*']) {
+        for (const path of PAGES) {
+            const answer = await fetch(stage.server.url + path, { headers: { accept }, redirect: 'manual' });
+            assert.ok([302, 303, 307].includes(answer.status), `${path}, ${accept}: ${answer.status}`);
+            assert.equal(answer.headers.get('location'), '/');
+        }
     }
 });
 
