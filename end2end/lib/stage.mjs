@@ -58,6 +58,8 @@ async function perform(stage, name, sentence, play) {
         },
         /** Somebody of the demo, signed in at a browser of their own. */
         enterAs: async (account, options) => (await scene.enter(options)).signIn(account),
+        /** Keeps a picture of what somebody sees. */
+        draw: async (page, file) => page.screenshot({ path: await artifact('phases', `${file}.png`), fullPage: true }),
         /** The API for somebody of the demo. */
         api: account => Api.signIn(stage.server.url, account),
     };

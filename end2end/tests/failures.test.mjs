@@ -1,20 +1,20 @@
 // Servers that die and answers that are lost: the page finds out by itself, and the effect is there once.
 import assert from 'node:assert/strict';
 import { POINTS_PER_SUBMISSION } from '../lib/api.mjs';
+import { DESKTOP, PHONE } from '../lib/browser.mjs';
 import { setStage } from '../lib/stage.mjs';
 import { SUBMIT } from '../lib/task_page.mjs';
 import { gate, until } from '../lib/until.mjs';
 
-// The scanner stays out of the way: here callers find out.
-const { scene } = setStage('failures', { settings: { YICI_LEASE_SECONDS: '2', YICI_SCAN_INTERVAL_SECONDS: '3600' } });
+const { scene } = setStage('failures', { settings: { YICI_LEASE_SECONDS: '2', YICI_SCAN_INTERVAL_SECONDS: '1' } });
 const TEXT = 'Kept through everything.';
 /** What a browser says about a server that is not there; the page itself must stay quiet. */
 const UNREACHABLE = /Failed to load resource: net::ERR_/;
 
-async function atTask(stage, name) {
+async function atTask(stage, name, options) {
     const api = await stage.api(name);
     const [task] = await api.openTasks();
-    const person = await stage.enterAs(name);
+    const person = await stage.enterAs(name, options);
     const page = await person.openTask(task);
     const sent = [];
     page.page.on('request', request => {
@@ -141,6 +141,7 @@ scene('a browser without network says so, and submits by itself once it is back'
     await at.person.context.setOffline(true);
     await at.page.button.click();
     await at.page.line.filter({ hasText: 'You are offline' }).waitFor();
+    await stage.draw(at.page.page, 'offline');
     assert.deepEqual(await stage.database.submissions(at.api.account.id, at.task.id), []);
     await at.person.context.setOffline(false);
     await at.page.isSubmitted(TEXT);
@@ -154,6 +155,7 @@ scene('a person who was signed out keeps the text, and it is submitted after the
     await at.person.context.clearCookies({ name: 'yici_session' });
     await at.page.button.click();
     await at.page.line.filter({ hasText: 'You have been signed out' }).waitFor();
+    await stage.draw(at.page.page, 'signed-out');
     await at.person.signIn('student8');
     const page = await at.person.openTask(at.task);
     await page.isSubmitted(TEXT);
@@ -168,6 +170,46 @@ scene('the panel says that it lost the server, and is live again when it is back
     await panel.locator('.dot-live').waitFor();
     await stage.server.kill();
     await panel.locator('.dot-lost').waitFor();
+    await stage.draw(panel, 'panel-lost');
     await stage.server.start();
     await panel.locator('.dot-live').waitFor();
 });
+
+for (const [size, viewport] of [
+    ['desktop', DESKTOP],
+    ['phone', PHONE],
+]) {
+    scene(`the button keeps its place and its size through all phases (${size})`, async stage => {
+        const at = await atTask(stage, size === 'desktop' ? 'student9' : 'student10', { viewport });
+        at.person.allow(UNREACHABLE);
+        const [sending, asking] = [gate(), gate()];
+        await at.page.page.route(
+            SUBMIT,
+            async route => {
+                await sending.opened;
+                await route.fetch();
+                await route.abort('connectionreset');
+            },
+            { times: 1 },
+        );
+        await at.page.page.route('**/api/fn/request_status*', async route => {
+            await asking.opened;
+            await route.continue();
+        });
+        await at.page.write(TEXT);
+        const places = { idle: await at.page.button.boundingBox() };
+        await at.page.button.click();
+        await at.page.reaches('submitting');
+        places.submitting = await at.page.button.boundingBox();
+        await stage.draw(at.page.page, `submitting-${size}`);
+        sending.open();
+        await at.page.reaches('unknown');
+        places.unknown = await at.page.button.boundingBox();
+        await stage.draw(at.page.page, `unknown-${size}`);
+        asking.open();
+        await at.page.isSubmitted(TEXT);
+        places.submitted = await at.page.button.boundingBox();
+        await stage.draw(at.page.page, `submitted-${size}`);
+        for (const [phase, place] of Object.entries(places)) assert.deepEqual(place, places.idle, phase);
+    });
+}

@@ -58,6 +58,23 @@ scene('without identity every page is redirected whatever its caller accepts', a
     }
 });
 
+scene('every page has a title of its own, also the one that refuses and the one that is not there', async stage => {
+    const person = await stage.enterAs('student1');
+    person.allow(/the server responded with a status of 40[34]/);
+    const tab = await person.openLive('/tasks');
+    const titles = {};
+    for (const path of ['/tasks', '/tasks/1', '/panel', '/nowhere', '/tasks/999999']) {
+        await tab.goto(path);
+        await hydrated(tab);
+        titles[path] = await tab.title();
+    }
+    assert.match(titles['/tasks'], /^My tasks/);
+    assert.match(titles['/panel'], /^Not for this account/);
+    assert.match(titles['/nowhere'], /^Nothing here/);
+    assert.match(titles['/tasks/999999'], /^Nothing here/);
+    assert.ok(titles['/tasks/1'].length > 'Yici'.length + 3);
+});
+
 scene('a wrong password is answered in words, and the name stays filled', async stage => {
     for (const options of [{}, { javaScriptEnabled: false }, { lang: 'zh' }]) {
         const person = await stage.enter(options);

@@ -51,7 +51,7 @@ scene('Ctrl+Enter twice in the editor submits once', async stage => {
     await isOnce(stage, at);
 });
 
-scene('ten presses while the first is under way are one request, and the button does not move', async stage => {
+scene('ten presses while the first is under way are one request', async stage => {
     const at = await atTask(stage, 'student5');
     const held = gate();
     let requests = 0;
@@ -61,10 +61,8 @@ scene('ten presses while the first is under way are one request, and the button 
         await route.continue();
     });
     await at.page.write(TEXT);
-    const before = await at.page.button.boundingBox();
     await at.page.button.click();
     await at.page.reaches('submitting');
-    assert.deepEqual(await at.page.button.boundingBox(), before);
     for (let i = 0; i < 9; i++) await at.page.button.click();
     held.open();
     await at.page.isSubmitted(TEXT);
@@ -184,6 +182,7 @@ scene('another device with the same words is told that it is submitted, with oth
     await different.button.click();
     await different.reaches('refused');
     await different.submitted.filter({ hasText: TEXT }).waitFor();
+    await stage.draw(different.page, 'refused');
     assert.equal(await different.editor.inputValue(), 'Other words.', 'what was typed stays');
     const rows = await stage.database.submissions(at.api.account.id, at.task.id);
     assert.deepEqual(rows.map(row => row.content), [TEXT]);
