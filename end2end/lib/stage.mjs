@@ -1,6 +1,6 @@
 // One database, one server and one browser for a test file; scenes are its tests.
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -26,6 +26,7 @@ export async function artifact(...names) {
 export function setStage(name, { settings = {}, servers = 1, browser = true, prepare } = {}) {
     const stage = { servers: [] };
     before(async () => {
+        await forgetEvidence(name);
         stage.database = await Database.create(name);
         for (let i = 0; i < servers; i++) stage.servers.push(await Server.start(stage.database, settings));
         stage.server = stage.servers[0];
@@ -90,5 +91,13 @@ async function keepEvidence(people, name, sentence) {
             const said = [page.url(), ...person.complaints, await page.content().catch(String)].join('\n');
             await writeFile(`${file}.txt`, said);
         }
+    }
+}
+
+/** What failed the last time says nothing of this time. */
+async function forgetEvidence(name) {
+    const folder = path.dirname(await artifact('failed', name));
+    for (const file of await readdir(folder)) {
+        if (file.startsWith(`${name}-`)) await rm(path.join(folder, file));
     }
 }

@@ -34,6 +34,11 @@ export class TaskPage {
         assert.equal(await this.submitted.textContent(), text);
     }
 
+    /** Presses at once, without the care that a click takes to hit; the moment is what matters. */
+    async press() {
+        await this.button.evaluate(button => button.click());
+    }
+
     /** Presses what there is to press, as somebody who does not trust the page; a settled page has no button. */
     async pressIfThere() {
         await this.hydrated();

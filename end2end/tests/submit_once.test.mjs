@@ -116,7 +116,7 @@ scene('two tabs that press at the same time submit once', async stage => {
     await at.page.write(TEXT);
     const other = await at.person.openTask(at.task);
     await until('the other tab shows the draft', async () => (await other.editor.inputValue()) === TEXT);
-    await Promise.all([at.page.button.click(), other.button.click()]);
+    await Promise.all([at.page.press(), other.press()]);
     await at.page.isSubmitted(TEXT);
     await other.isSubmitted(TEXT);
     await isOnce(stage, at);
@@ -194,8 +194,18 @@ scene('each practice attempt is one submission, and the next one begins with a p
     const task = (await api.tasks()).find(task => task.kind === 'practice');
     const person = await stage.enterAs('student12');
     const page = await person.openTask(task);
+    const held = gate();
+    await page.page.route(
+        SUBMIT,
+        async route => {
+            await held.opened;
+            await route.continue();
+        },
+        { times: 1 },
+    );
     await page.write('First.');
     await page.button.dblclick();
+    held.open();
     await page.isSubmitted('First.');
     await page.button.filter({ hasText: 'Begin the next attempt' }).click();
     await page.editor.waitFor();
