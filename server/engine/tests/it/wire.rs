@@ -94,7 +94,7 @@ async fn carry(mut client: TcpStream, upstream: String, armed: Armed, seen: Seen
                     Some((_, Cut::After)) => {
                         server.write_all(chunk).await.ok()?;
                         // Postgres answers only after it has committed.
-                        server.read(&mut answered).await.ok()?;
+                        let _heard_by_nobody = server.read(&mut answered).await.ok()?;
                         return None;
                     }
                     None => server.write_all(chunk).await.ok()?,
