@@ -2,7 +2,7 @@
 
 use axum::{
     Router,
-    extract::{DefaultBodyLimit, FromRef},
+    extract::FromRef,
     http::{HeaderValue, StatusCode},
     middleware::{from_fn, from_fn_with_state},
     routing::get,
@@ -12,7 +12,7 @@ use leptos::config::LeptosOptions;
 use tower::ServiceBuilder;
 use tower_http::{
     catch_panic::CatchPanicLayer, compression::CompressionLayer, csrf::CsrfLayer,
-    set_header::SetResponseHeaderLayer,
+    limit::RequestBodyLimitLayer, set_header::SetResponseHeaderLayer,
 };
 
 pub mod actions;
@@ -98,7 +98,8 @@ pub fn router(state: AppState) -> Router {
                 .layer(CompressionLayer::new())
                 .layer(from_fn(problem::render))
                 .layer(CatchPanicLayer::new())
-                .layer(DefaultBodyLimit::max(body::MAX_BODY))
+                // Also for server functions, which read their bodies themselves.
+                .layer(RequestBodyLimitLayer::new(body::MAX_BODY))
                 .layer(CsrfLayer::new()),
         )
         .route("/healthz", get(health::healthz))

@@ -181,6 +181,12 @@ async fn a_bad_request_is_told_what_to_mend_and_leaves_nothing(pool: PgPool) {
         world.submit(&token, TASK, "k", &huge).await.code(),
         "body-too-large"
     );
+    let form = request(Method::POST, "/api/fn/submit_task", &token)
+        .header("content-type", "application/x-www-form-urlencoded")
+        .header("content-length", 1024 * 1024 + 1)
+        .body(Body::from("x".repeat(1024 * 1024 + 1)))
+        .unwrap();
+    assert_eq!(world.send(form).await.code(), "body-too-large");
     let plain = request(Method::POST, TASK, &token)
         .header("idempotency-key", "k")
         .body(Body::from(BODY))

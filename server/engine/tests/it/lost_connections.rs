@@ -126,3 +126,22 @@ async fn a_backend_that_is_terminated_in_the_middle_of_its_effects_is_replaced(p
     assert_eq!((answer.status, answer.bucket), (201, Bucket::New));
     one_effect(&world).await;
 }
+
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn arrivals_whose_commit_answer_was_lost_are_written_again_and_counted_once(pool: PgPool) {
+    let (world, wire) = wired(pool).await;
+    let task = world.assignment().await;
+    submit(&world, arrival("k1", &task, 1, "x")).await.unwrap();
+    let mut replay = arrival("k1", &task, 1, "x");
+    replay.client_id = "device-of-the-replay".into();
+    // The client's name goes over the wire twice: with the look-up, and when the arrival is recorded.
+    wire.cut(Cut::After, "device-of-the-replay");
+    submit(&world, replay.clone()).await.unwrap();
+    wire.cut(Cut::After, "device-of-the-replay");
+    world.engine.flush().await;
+    assert!(wire.is_cut());
+    let counters = world.counters().await;
+    let expected = [("new", 1), ("reused", 1)];
+    assert_eq!(counters, expected.map(|(name, n)| (name.to_owned(), n)));
+    assert_eq!(world.count("SELECT count(*) FROM request_arrival").await, 2);
+}

@@ -431,3 +431,50 @@ async fn whoever_waits_at_another_instance_gets_the_result_though_others_there_d
         );
     }
 }
+
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn crossed_sets_of_two_instances_neither_deadlock_nor_double_anything(pool: PgPool) {
+    let world = World::new(pool).await;
+    let practice = world.practice().await;
+    let engines = [world.engine.clone(), world.another_instance().await];
+    let students = [
+        world.actor("student1").await,
+        world.actor("student2").await,
+        world.actor("student3").await,
+    ];
+    for attempt in 1..=8 {
+        // Both instances get every business tuple, under keys of their own and in opposite orders.
+        let requests = (0..2).flat_map(|instance| {
+            let order: Vec<usize> = if instance == 0 {
+                vec![0, 1, 2]
+            } else {
+                vec![2, 1, 0]
+            };
+            order.into_iter().map(move |student| (instance, student))
+        });
+        let running = requests.map(|(instance, student)| {
+            let (engine, actor) = (engines[instance].clone(), students[student].clone());
+            let arrival = arrival(&format!("{instance}-{attempt}"), &practice, attempt, "x");
+            tokio::spawn(async move { engine.submit(&actor, arrival).await.unwrap().status })
+        });
+        let mut statuses = Vec::new();
+        for request in running.collect::<Vec<_>>() {
+            statuses.push(request.await.unwrap());
+        }
+        statuses.sort_unstable();
+        assert_eq!(
+            statuses,
+            [200, 200, 200, 201, 201, 201],
+            "attempt {attempt}"
+        );
+    }
+    assert_eq!(world.count("SELECT count(*) FROM submission").await, 24);
+    assert_eq!(
+        world
+            .count("SELECT count(*) FROM points_balance WHERE balance = 80")
+            .await,
+        3
+    );
+    let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    assert_eq!(world.count(deadlocks).await, 0);
+}
