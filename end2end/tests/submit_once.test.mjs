@@ -122,6 +122,26 @@ scene('two tabs that press at the same time submit once', async stage => {
     await isOnce(stage, at);
 });
 
+scene('two tabs that press at the same time with different words: one counts, and nothing typed is lost', async stage => {
+    const at = await atTask(stage, 'student15');
+    const other = await at.person.openTask(at.task);
+    await at.page.write(TEXT);
+    await other.write('Other words.');
+    await Promise.all([at.page.press(), other.press()]);
+    const rows = await until('one is there', async () => {
+        const rows = await stage.database.submissions(at.api.account.id, at.task.id);
+        return rows.length > 0 && rows;
+    });
+    const [winner, loser, typed] =
+        rows[0].content === TEXT ? [at.page, other, 'Other words.'] : [other, at.page, TEXT];
+    await winner.isSubmitted(rows[0].content);
+    await loser.reaches('refused');
+    await loser.submitted.filter({ hasText: rows[0].content }).waitFor({ timeout: 5_000 });
+    assert.equal(await loser.editor.inputValue(), typed, 'what the other tab typed is still there');
+    assert.equal((await stage.database.submissions(at.api.account.id, at.task.id)).length, 1);
+    assert.equal(await at.api.points(), POINTS_PER_SUBMISSION);
+});
+
 scene('a tab follows the submission of another tab by itself', async stage => {
     const at = await atTask(stage, 'student9');
     const other = await at.person.openTask(at.task);
