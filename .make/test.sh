@@ -75,7 +75,7 @@ stop_cluster() {
     cluster=
 }
 
-rust_tests() { DATABASE_URL=$database_url cargo test --workspace --locked; }
+rust_tests() { DATABASE_URL=$database_url cargo test --workspace --locked --no-fail-fast; }
 
 # The tests start servers themselves; a DATABASE_URL would send those to one shared database.
 browser_tests() {

@@ -32,6 +32,11 @@ CREATE TABLE idempotency_record (
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     expires_at timestamptz,
+    -- The scanner's bookkeeping; it never touches version, so it makes nobody's page stale.
+    scan_after timestamptz NOT NULL DEFAULT clock_timestamp(),
+    scan_attempts integer NOT NULL DEFAULT 0,
+    scanned_at timestamptz,
+    scan_note text,
     CONSTRAINT pk_idempotency_record PRIMARY KEY (id),
     CONSTRAINT uk_idem_key UNIQUE (subject_id, action_type, idem_key),
     CONSTRAINT ck_idempotency_record_state
@@ -54,6 +59,9 @@ CREATE TABLE idempotency_record (
 );
 -- What is unfinished is looked at by the panel, the stuck table and the scanner; it is always few.
 CREATE INDEX ix_idempotency_record_unfinished ON idempotency_record (claimed_at, id)
+    WHERE state IN ('PROCESSING', 'UNKNOWN', 'FAILED_RETRYABLE');
+-- The scanner takes what is due first, so that hopeless records do not starve the others.
+CREATE INDEX ix_idempotency_record_scan ON idempotency_record (scan_after, id)
     WHERE state IN ('PROCESSING', 'UNKNOWN', 'FAILED_RETRYABLE');
 CREATE INDEX ix_idempotency_record_expires ON idempotency_record (expires_at) WHERE expires_at IS NOT NULL;
 -- The beginning of a key is searched for.

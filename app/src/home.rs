@@ -1,10 +1,10 @@
 //! `/`: sign-in, or the way to the page that an account starts on.
 
 use leptos::prelude::*;
-use leptos_router::{components::Redirect, hooks::use_query_map};
+use leptos_router::hooks::use_query_map;
 
 use crate::{
-    components::{PageHead, fault_view},
+    components::{Elsewhere, PageHead, fault_view},
     session::AccountResource,
     text::words,
 };
@@ -17,7 +17,7 @@ pub(crate) fn HomePage() -> impl IntoView {
         <Suspense>
             {move || Suspend::new(async move {
                 match account.await {
-                    Ok(Some(account)) => view! { <Redirect path=account.role.home()/> }.into_any(),
+                    Ok(Some(account)) => view! { <Elsewhere path=account.role.home()/> }.into_any(),
                     Ok(None) => view! { <SignIn/> }.into_any(),
                     Err(fault) => fault_view(fault),
                 }

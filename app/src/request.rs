@@ -94,6 +94,14 @@ pub(crate) fn set_status(status: u16) {
     }
 }
 
+/// Sends the reader of a page to another one.
+pub(crate) fn send_to(path: &'static str) {
+    if let Some(options) = use_context::<ResponseOptions>() {
+        options.insert_header(header::LOCATION, HeaderValue::from_static(path));
+        options.set_status(StatusCode::SEE_OTHER);
+    }
+}
+
 /// A cookie of the request.
 pub(crate) fn cookie(parts: &Parts, name: &str) -> Option<String> {
     parts

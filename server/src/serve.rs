@@ -72,6 +72,11 @@ async fn serve_on(
         options: site.options(),
     };
     tokio::spawn(forget_quiet(state.limits.clone(), stopping.clone()));
+    let scanner = {
+        let (engine, stopping, interval) =
+            (engine.clone(), stopping.clone(), settings.scan_interval);
+        tokio::spawn(async move { engine.run_scanner(interval, stopping).await })
+    };
     let app = router(state).into_make_service_with_connect_info::<SocketAddr>();
     println!("Yici serves on http://{address}");
     tracing::info!(%address, "serving");
@@ -94,6 +99,12 @@ async fn serve_on(
             Ok(())
         }
     };
+    if let Err(error) = scanner.await {
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "the scanner failed"
+        );
+    }
     engine.stop(DRAIN).await;
     tracing::info!("stopped");
     drained

@@ -28,7 +28,7 @@ pub(crate) fn Frame(children: Children) -> impl IntoView {
         })
     };
     view! {
-        <a class="skip" href="#content" rel="external">{words.skip_to_content}</a>
+        <a class="skip" href="#main" rel="external">{words.skip_to_content}</a>
         <header class="top">
             <a class="brand" href="/">
                 <Mark/>
@@ -42,7 +42,7 @@ pub(crate) fn Frame(children: Children) -> impl IntoView {
                 <Suspense>{who}</Suspense>
             </div>
         </header>
-        <main id="content" tabindex="-1">
+        <main id="main" tabindex="-1">
             {children()}
         </main>
     }

@@ -12,4 +12,4 @@ pub(crate) use frame::{Frame, PageHead};
 pub(crate) use key::CutKey;
 pub(crate) use state_badge::{Shape, StateBadge, StuckBadge, TaskBadge, icon};
 pub(crate) use time::{Ago, At};
-pub(crate) use words::{Empty, FaultView, Skeleton, fault_view};
+pub(crate) use words::{Elsewhere, Empty, FaultView, Skeleton, fault_view};

@@ -2,6 +2,7 @@
 
 use domain::Role;
 use leptos::prelude::*;
+#[cfg(not(feature = "ssr"))]
 use leptos_router::components::Redirect;
 
 use crate::{
@@ -37,6 +38,15 @@ pub(crate) fn Skeleton(
     }
 }
 
+/// Sends the reader to another page: by the answer's status when the server renders, whatever the client accepts, and by the router after that.
+#[component]
+pub(crate) fn Elsewhere(path: &'static str) -> impl IntoView {
+    #[cfg(feature = "ssr")]
+    crate::request::send_to(path);
+    #[cfg(not(feature = "ssr"))]
+    return view! { <Redirect path=path/> };
+}
+
 /// A fault in words, with the way out.
 pub(crate) fn fault_view(fault: Fault) -> AnyView {
     view! { <FaultView fault=fault/> }.into_any()
@@ -46,7 +56,7 @@ pub(crate) fn fault_view(fault: Fault) -> AnyView {
 #[component]
 pub(crate) fn FaultView(fault: Fault) -> impl IntoView {
     if fault.kind == FaultKind::SignedOut {
-        return view! { <Redirect path="/"/> }.into_any();
+        return view! { <Elsewhere path="/"/> }.into_any();
     }
     #[cfg(feature = "ssr")]
     crate::request::set_status(fault.status());

@@ -128,13 +128,15 @@ impl Machine {
         else {
             return;
         };
-        if kept.is_open() || kept.phase == Phase::Submitted {
-            if kept.submit_version != own.submit_version {
-                return;
-            }
-            if self.settled && kept.is_open() {
-                kept.phase = Phase::Idle;
-            }
+        let finished = kept.is_open() || kept.phase == Phase::Submitted;
+        if finished && kept.submit_version != own.submit_version {
+            return;
+        }
+        if !follows(&own, &kept) {
+            return;
+        }
+        if self.settled && kept.is_open() {
+            kept.phase = Phase::Idle;
         }
         if kept != own {
             self.intent.try_set(kept);
@@ -260,7 +262,7 @@ impl Machine {
             Ok(reply) if reply.status == 202 || reply.status == 429 || reply.status >= 500 => {
                 self.not_yet(ticket, reply.retry_after);
             }
-            Ok(reply) => self.refused(reply.code),
+            Ok(reply) => self.refused(key, reply.code),
         }
     }
 
@@ -291,7 +293,7 @@ impl Machine {
         };
         match status.map(|s| (s.state, s)) {
             Some((RecordState::Succeeded, status)) => self.confirmed(status.submission),
-            Some((RecordState::FailedFinal, status)) => self.refused(status.code),
+            Some((RecordState::FailedFinal, status)) => self.refused(key, status.code),
             Some((RecordState::Processing, _)) if self.asks.get_value() < BACK_OFF_MS.len() => {
                 self.not_yet(ticket, None);
             }
@@ -309,10 +311,26 @@ impl Machine {
         self.dispatch(ClientEvent::Confirmed);
     }
 
-    fn refused(self, code: Option<String>) {
+    fn refused(self, key: &str, code: Option<String>) {
         self.hurdle.try_set(None);
-        self.dispatch(ClientEvent::Refused {
-            code: code.unwrap_or_else(|| "other".to_owned()),
+        let code = code.unwrap_or_else(|| "other".to_owned());
+        if code != "key-reused" {
+            self.dispatch(ClientEvent::Refused { code });
+            return;
+        }
+        // RACE: two tabs pressed at the same moment with different texts. If the other text is in, that is what to say.
+        let key = key.to_owned();
+        spawn_local(async move {
+            let status = request_status(key.clone()).await.ok().flatten();
+            let done = status.is_some_and(|status| status.state == RecordState::Succeeded);
+            let code = if done {
+                "already-submitted".to_owned()
+            } else {
+                code
+            };
+            if self.is_about(&key) {
+                self.dispatch(ClientEvent::Refused { code });
+            }
         });
     }
 
@@ -392,5 +410,46 @@ impl Machine {
 
     fn is_current(self, ticket: u32) -> bool {
         self.ticket.try_get_value() == Some(ticket)
+    }
+}
+
+/// Whether a page whose own intent is `own` takes over what another tab has `kept` for the same version.
+///
+/// A text that was sent from here has its own fate: that of another text under the same key says nothing about it.
+fn follows(own: &Intent, kept: &Intent) -> bool {
+    match &own.phase {
+        Phase::Idle => true,
+        _ if kept.key() == own.key() => {
+            own.phase != Phase::Submitted && kept.content == own.content
+        }
+        _ => own.is_open() && kept.ordinal > own.ordinal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn intent(ordinal: u32, phase: Phase, content: &str) -> Intent {
+        let mut intent = Intent::idle("7".into(), "12".into(), 1, "c".into());
+        (intent.ordinal, intent.phase, intent.content) = (ordinal, phase, content.into());
+        intent
+    }
+
+    #[test]
+    fn tabs_follow_each_other_but_not_another_text() {
+        let refused = || Phase::Refused {
+            code: "task-closed".into(),
+        };
+        let idle = intent(1, Phase::Idle, "");
+        assert!(follows(&idle, &intent(1, Phase::Submitting, "a")));
+        let sent = intent(1, Phase::Submitting, "a");
+        assert!(follows(&sent, &intent(1, Phase::Submitted, "a")));
+        assert!(!follows(&sent, &intent(1, refused(), "b")));
+        let done = intent(1, Phase::Submitted, "a");
+        assert!(!follows(&done, &intent(1, Phase::Unknown, "a")));
+        let no = intent(1, refused(), "a");
+        assert!(follows(&no, &intent(2, Phase::Submitting, "b")));
+        assert!(!follows(&intent(2, refused(), "a"), &no));
     }
 }

@@ -15,7 +15,7 @@ use super::{
     machine::{Hurdle, Machine},
 };
 use crate::{
-    components::{At, PageHead, Skeleton, TaskBadge, fault_view},
+    components::{At, PageHead, Shape, Skeleton, TaskBadge, fault_view, icon},
     text::{fill, words},
 };
 
@@ -186,7 +186,7 @@ fn Answer(
             <input type="hidden" name="submit_version" value=version/>
             <input type="hidden" name="client_id" value=page.client_id/>
             <input type="hidden" name="key" value=page.key/>
-            <div class="editor" hidden=move || done.get()>
+            <div class="editor" hidden=settled>
                 <label for="content">{words.your_answer}</label>
                 <textarea
                     id="content" name="content" rows="10" required=move || !done.get() node_ref=area
@@ -220,11 +220,11 @@ fn PhaseLine(
     let (asked, refused) = (StoredValue::new(asked), StoredValue::new(refused));
     move || {
         if machine.hurdle.get() == Some(Hurdle::SignedOut) {
-            return view! { <span class="phase-refused">{words.phase_signed_out} " " <a href="/" rel="external">{words.sign_in}</a></span> }.into_any();
+            return view! { <span class="phase-refused">{icon(Shape::BarredSquare)} <span>{words.phase_signed_out} " " <a href="/" rel="external">{words.sign_in}</a></span></span> }.into_any();
         }
         match phase.get() {
             Phase::Submitting => {
-                view! { <span class="phase-submitting">{words.phase_submitting}</span> }.into_any()
+                view! { <span class="phase-submitting">{icon(Shape::HalfRing)} {words.phase_submitting}</span> }.into_any()
             }
             Phase::Unknown => {
                 let offline = machine.hurdle.get() == Some(Hurdle::Offline);
@@ -233,15 +233,15 @@ fn PhaseLine(
                 } else {
                     words.phase_unknown
                 };
-                view! { <span class="phase-unknown">{text}</span> }.into_any()
+                view! { <span class="phase-unknown">{icon(Shape::Question)} {text}</span> }.into_any()
             }
             Phase::Refused { code } => {
-                view! { <span class="phase-refused">{words.refusal(&code)}</span> }.into_any()
+                view! { <span class="phase-refused">{icon(Shape::BarredSquare)} {words.refusal(&code)}</span> }.into_any()
             }
             Phase::Submitted => done_line(machine),
             Phase::Idle if done.get() => done_line(machine),
             Phase::Idle if blank.get() => {
-                view! { <span class="phase-refused">{words.phase_blank}</span> }.into_any()
+                view! { <span class="phase-refused">{icon(Shape::BarredSquare)} {words.phase_blank}</span> }.into_any()
             }
             Phase::Idle => match (asked.get_value(), refused.get_value()) {
                 _ if drafted.get() => {
@@ -249,7 +249,7 @@ fn PhaseLine(
                 }
                 (Some(asked), _) => asked_line(asked),
                 (None, Some(code)) => {
-                    view! { <span class="phase-refused">{words.refusal(&code)}</span> }.into_any()
+                    view! { <span class="phase-refused">{icon(Shape::BarredSquare)} {words.refusal(&code)}</span> }.into_any()
                 }
                 (None, None) => view! { <span class="quiet">{words.phase_idle}</span> }.into_any(),
             },
@@ -262,27 +262,43 @@ fn done_line(machine: Machine) -> AnyView {
         .submission
         .get()
         .map(|s| view! { " " <At at=s.created_at today=true/> });
-    view! { <span class="phase-submitted">{words().phase_submitted} {at}</span> }.into_any()
+    view! { <span class="phase-submitted">{icon(Shape::Check)} <span>{words().phase_submitted} {at}</span></span> }.into_any()
 }
 
 /// What became of the request of a form that no script sent.
 fn asked_line(asked: Asked) -> AnyView {
     let words = words();
-    let (class, text, pending) = match asked.status.map(|s| (s.state, s.code)) {
-        None => ("phase-refused", words.plain_missing, false),
-        Some((RecordState::Succeeded, _)) => ("phase-submitted", words.phase_submitted, false),
+    let (class, shape, text, pending) = match asked.status.map(|s| (s.state, s.code)) {
+        None => (
+            "phase-refused",
+            Shape::BarredSquare,
+            words.plain_missing,
+            false,
+        ),
+        Some((RecordState::Succeeded, _)) => (
+            "phase-submitted",
+            Shape::Check,
+            words.phase_submitted,
+            false,
+        ),
         Some((RecordState::FailedFinal, code)) => (
             "phase-refused",
+            Shape::BarredSquare,
             words.refusal(code.as_deref().unwrap_or_default()),
             false,
         ),
-        Some((RecordState::FailedRetryable, _)) => ("phase-unknown", words.plain_again, false),
-        Some((RecordState::Processing | RecordState::Unknown, _)) => {
-            ("phase-unknown", words.plain_processing, true)
+        Some((RecordState::FailedRetryable, _)) => {
+            ("phase-unknown", Shape::RoundArrow, words.plain_again, false)
         }
+        Some((RecordState::Processing | RecordState::Unknown, _)) => (
+            "phase-unknown",
+            Shape::HalfRing,
+            words.plain_processing,
+            true,
+        ),
     };
     let look = pending.then(|| view! { " " <a href="" rel="external">{words.plain_check}</a> });
-    view! { <span class=class>{text} {look}</span> }.into_any()
+    view! { <span class=class>{icon(shape)} <span>{text} {look}</span></span> }.into_any()
 }
 
 #[component]

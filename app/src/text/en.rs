@@ -136,7 +136,7 @@ words! {
     tile_new_hint: "Arrivals that executed",
     tile_reused_hint: "Arrivals answered with the stored result",
     tile_processing_hint: "Arrivals whose key was still executing",
-    tile_stuck_hint: "Records executing or unknown for longer than {age}",
+    tile_stuck_hint: "For longer than {age}",
     tile_conflict_hint: "Arrivals stopped by the business constraint",
     per_minute: "{n} / min",
     total: "Total {n}",

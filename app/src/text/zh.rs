@@ -128,7 +128,7 @@ pub(super) const ZH: Words = Words {
     tile_new_hint: "真正执行的到达",
     tile_reused_hint: "用已存结果回答的到达",
     tile_processing_hint: "同一个键还在执行时的到达",
-    tile_stuck_hint: "执行中或结果未知超过 {age}的记录",
+    tile_stuck_hint: "超过 {age}即算卡住",
     tile_conflict_hint: "被业务唯一约束拦下的到达",
     per_minute: "每分钟 {n}",
     total: "累计 {n}",

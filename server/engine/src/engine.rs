@@ -10,7 +10,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
 use crate::{
-    EngineConfig, StoreError,
+    EngineConfig, StoreError, crash,
     flight::Flights,
     pipeline::Pipeline,
     recorder::Recorder,
@@ -142,10 +142,12 @@ async fn claim_set(
     instance_id: i32,
     items: &[ClaimRow],
 ) -> Result<Vec<Claimed>, StoreError> {
+    crash::point("before_claim");
     let mut connection = pool.acquire().await?;
     let mut answers: Vec<(Uuid, Claimed)> =
         store::record::claim_many(&mut connection, instance_id, items).await?;
     drop(connection);
+    crash::point("after_claim");
     items
         .iter()
         .map(|item| {

@@ -51,7 +51,14 @@ pub(crate) enum Seat {
     /// Nobody of this process is on it: lead.
     Lead(Lead),
     /// Somebody is on it: watch.
-    Join(watch::Receiver<Stage>),
+    Join(Joined),
+}
+
+/// A flight that is watched.
+pub(crate) struct Joined {
+    pub(crate) stage: watch::Receiver<Stage>,
+    /// After this the flight says nothing about the record any more.
+    pub(crate) trusted_until: Instant,
 }
 
 /// The duty to bring one flight to its end; the flight is over when it is dropped.
@@ -72,7 +79,10 @@ impl Flights {
         match self.lock().entry(key.clone()) {
             Entry::Occupied(mut entry) => {
                 if now < entry.get().trusted_until && entry.get().stage.has_changed().is_ok() {
-                    return Seat::Join(entry.get().stage.clone());
+                    return Seat::Join(Joined {
+                        stage: entry.get().stage.clone(),
+                        trusted_until: entry.get().trusted_until,
+                    });
                 }
                 entry.insert(flight);
             }

@@ -8,6 +8,7 @@
 mod actor;
 mod answer;
 mod config;
+pub mod crash;
 mod engine;
 mod error;
 mod flight;
@@ -15,8 +16,10 @@ mod people;
 mod pipeline;
 mod reading;
 mod recorder;
+mod scanner;
 mod store;
 mod submit;
+mod verify;
 
 pub use actor::{Actor, TraceId};
 pub use answer::{Answer, Arrival};
@@ -26,5 +29,5 @@ pub use error::{StoreError, SubmitError};
 pub use people::{AccountPassword, AddAccountError, DemoError, NewAccount, TokenKind};
 pub use store::MIGRATOR;
 pub use store::actions::{
-    Action, ClaimRef, Policy, REGISTRY, ReadError, ReadRequest, Registry, Verdict,
+    Action, ClaimRef, Evidence, Policy, REGISTRY, ReadError, ReadRequest, Registry, Verdict,
 };

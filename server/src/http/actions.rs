@@ -72,7 +72,9 @@ async fn submit(
         trace_id: trace.0,
         wait: read_wait(headers),
     };
-    Ok(respond(engine.submit(&actor, arrival).await?))
+    let answer = engine.submit(&actor, arrival).await?;
+    engine::crash::point("before_answer");
+    Ok(respond(answer))
 }
 
 /// The one `Idempotency-Key`.

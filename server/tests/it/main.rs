@@ -5,4 +5,10 @@
     reason = "clippy's exception for tests does not reach the helpers of an integration test"
 )]
 
+mod crash;
 mod private_postgres;
+mod process;
+mod roles;
+mod sessions;
+mod submissions;
+mod support;

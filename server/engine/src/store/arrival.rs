@@ -105,3 +105,31 @@ pub(crate) async fn find_arrival_bucket(
     };
     outcome.flatten().map(parse).transpose()
 }
+
+/// Decides and counts one arrival, if nobody has.
+pub(crate) async fn decide_arrival(
+    pool: &PgPool,
+    instance_id: i32,
+    arrival_id: Uuid,
+    bucket: Bucket,
+    defence: Defence,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "WITH decided AS (
+             UPDATE request_arrival
+             SET outcome = $2, defence = $3, duration_ms = extract(epoch FROM clock_timestamp() - arrived_at) * 1000
+             WHERE id = $1 AND outcome IS NULL
+             RETURNING arrived_at, action_type, outcome
+         )
+         INSERT INTO outcome_counter AS c (minute, action_type, name, instance_id, n)
+         SELECT date_trunc('minute', arrived_at), action_type, outcome, $4, 1 FROM decided
+         ON CONFLICT ON CONSTRAINT pk_outcome_counter DO UPDATE SET n = c.n + EXCLUDED.n",
+    )
+    .bind(arrival_id)
+    .bind(bucket.as_ref())
+    .bind(defence.as_ref())
+    .bind(instance_id)
+    .execute(pool)
+    .await
+    .map(drop)
+}

@@ -14,6 +14,8 @@ pub(crate) mod panel;
 pub(crate) mod progress;
 pub(crate) mod record;
 pub(crate) mod record_list;
+pub(crate) mod recovery;
+pub(crate) mod scan;
 pub(crate) mod task;
 pub(crate) mod token;
 pub(crate) mod transaction;

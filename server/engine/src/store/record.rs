@@ -32,6 +32,7 @@ pub(crate) struct ClaimRow {
 pub(crate) struct FoundRecord {
     pub(crate) id: i64,
     pub(crate) state: RecordState,
+    pub(crate) epoch: i64,
     pub(crate) fingerprint: Vec<u8>,
     /// By Postgres's clock; false when it is not PROCESSING.
     pub(crate) lease_is_live: bool,
@@ -48,10 +49,11 @@ pub(crate) struct StoredAnswer {
 
 impl FoundRecord {
     /// The record as a finish has just left it.
-    pub(crate) fn finished(row: FinishRow, fingerprint: &domain::Fingerprint) -> Self {
+    pub(crate) fn finished(row: FinishRow, epoch: i64, fingerprint: &domain::Fingerprint) -> Self {
         Self {
             id: row.record_id,
             state: row.state,
+            epoch,
             fingerprint: fingerprint.as_bytes().to_vec(),
             lease_is_live: false,
             response: row.response,
@@ -104,6 +106,7 @@ impl TryFrom<RecordRow> for FoundRecord {
         Ok(Self {
             id: row.id,
             state: row.state.parse().map_err(|_| corrupt("state"))?,
+            epoch: row.epoch,
             fingerprint: row.fingerprint,
             lease_is_live: row.lease_is_live,
             response,
@@ -276,6 +279,8 @@ pub(crate) struct FinishRow {
     pub(crate) error_code: Option<&'static str>,
     pub(crate) bucket: domain::Bucket,
     pub(crate) defence: domain::Defence,
+    /// The arrival that executed it; `None` for the scanner and for people, which is counted as a compensation.
+    pub(crate) arrival_id: Option<Uuid>,
 }
 
 /// Gives each record its final state, as its only update, decides and counts its undecided arrivals, and returns the
@@ -291,23 +296,32 @@ pub(crate) async fn finish_many(
         "WITH input AS MATERIALIZED (
              SELECT * FROM unnest(
                  $1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::text[], $6::text[], $7::text[],
-                 $8::text[], $9::text[]
-             ) AS input (record_id, epoch, state, status, body, location, error_code, bucket, defence)
+                 $8::text[], $9::text[], $12::uuid[]
+             ) AS input (record_id, epoch, state, status, body, location, error_code, bucket, defence, arrival_id)
          ), finished AS (
              UPDATE idempotency_record r
              SET state = i.state, version = r.version + 1, error_code = i.error_code, lease_until = NULL,
                  response_status = i.status, response_body = i.body, response_location = i.location,
                  updated_at = clock_timestamp(),
-                 expires_at = CASE WHEN i.status IS NOT NULL THEN clock_timestamp() + make_interval(secs => $10) END
+                 -- FAILED_RETRYABLE too: once nobody tries it any more it may go like a terminal one.
+                 expires_at = clock_timestamp() + make_interval(secs => $10)
              FROM input i
              WHERE r.id = i.record_id AND r.epoch = i.epoch AND r.state = 'PROCESSING'
-             RETURNING r.id, r.action_type, r.state, i.bucket, i.defence
+             RETURNING r.id, r.action_type, r.state, i.bucket, i.defence, i.arrival_id
          ), decided AS (
+             -- The arrival that executed, or for the scanner the oldest, has the bucket. What a fenced owner or a crash
+             -- left undecided beside it met a finished record: one effect is new once.
              UPDATE request_arrival a
-             SET outcome = f.bucket, defence = f.defence,
+             SET outcome = CASE WHEN a.id = o.id THEN f.bucket ELSE 'reused' END,
+                 defence = CASE WHEN a.id = o.id THEN f.defence ELSE 'record' END,
                  duration_ms = extract(epoch FROM clock_timestamp() - a.arrived_at) * 1000
              FROM finished f
-             WHERE a.record_id = f.id AND a.outcome IS NULL
+             LEFT JOIN LATERAL (
+                 SELECT u.id FROM request_arrival u
+                 WHERE u.record_id = f.id AND u.outcome IS NULL AND (f.arrival_id IS NULL OR u.id = f.arrival_id)
+                 ORDER BY u.arrived_at, u.id LIMIT 1
+             ) o ON true
+             WHERE a.record_id = f.id AND a.outcome IS NULL AND (a.id = o.id OR f.state <> 'FAILED_RETRYABLE')
              RETURNING a.action_type, a.outcome, a.arrived_at
          ), counted AS (
              -- Touched last: a counter's row is shared by the whole instance until the commit.
@@ -318,6 +332,9 @@ pub(crate) async fn finish_many(
                  UNION ALL
                  SELECT clock_timestamp(), action_type, lower(state) FROM finished
                  WHERE state IN ('FAILED_FINAL', 'FAILED_RETRYABLE')
+                 UNION ALL
+                 SELECT clock_timestamp(), action_type, 'compensated' FROM finished
+                 WHERE arrival_id IS NULL AND state <> 'FAILED_RETRYABLE'
              ) events
              GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
              ON CONFLICT ON CONSTRAINT pk_outcome_counter DO UPDATE SET n = c.n + EXCLUDED.n
@@ -335,6 +352,7 @@ pub(crate) async fn finish_many(
     .bind(items.iter().map(|i| i.defence.to_string()).collect::<Vec<_>>())
     .bind(retention.as_secs_f64())
     .bind(instance_id)
+    .bind(items.iter().map(|i| i.arrival_id).collect::<Vec<_>>())
     .fetch_all(connection)
     .await
 }

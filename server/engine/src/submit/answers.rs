@@ -2,12 +2,13 @@
 
 use domain::{Bucket, Defence, ProblemCode, RecordState, key::request_location, problem::Problem};
 use serde_json::json;
+use uuid::Uuid;
 
-use super::Intent;
+use super::{Intent, finish::FinishJob};
 use crate::{
     Answer,
     store::{
-        actions::Verdict,
+        actions::{ClaimRef, Verdict},
         record::{FinishRow, FoundRecord, StoredAnswer},
     },
 };
@@ -22,7 +23,8 @@ pub(super) fn of_execution(
     intent: &Intent,
 ) -> Answer {
     match response {
-        Some(response) => replay(response, bucket, false),
+        // A fenced owner's arrival met what another execution had finished.
+        Some(response) => replay(response, bucket, bucket == Bucket::Reused),
         None => Answer {
             bucket,
             ..temporary_failure(intent)
@@ -38,6 +40,10 @@ pub(super) fn of_record(record: &FoundRecord, intent: &Intent) -> (bool, Answer)
     let answer = match (&record.response, record.state) {
         (Some(response), _) => replay(response, Bucket::Reused, true),
         (None, RecordState::Processing) if record.lease_is_live => processing(intent),
+        // Waits to be run again, by the caller's next request or by the scanner.
+        (None, RecordState::FailedRetryable) => {
+            pending(intent, Bucket::Processing, RecordState::FailedRetryable)
+        }
         _ => pending(intent, Bucket::Unknown, RecordState::Unknown),
     };
     (true, answer)
@@ -113,16 +119,11 @@ fn to_json(problem: &Problem) -> String {
 }
 
 /// How a verdict ends its record.
-pub(super) fn finish_row(
-    record_id: i64,
-    epoch: i64,
-    verdict: Verdict,
-    trace_id: &str,
-) -> FinishRow {
+pub(super) fn finish_row(job: &FinishJob, verdict: Verdict) -> FinishRow {
     let refuse = |code: ProblemCode, location: Option<String>| {
         let problem = Problem {
             submission: location,
-            ..Problem::new(code, code.advice(), trace_id)
+            ..Problem::new(code, code.advice(), job.trace_id.as_str())
         };
         StoredAnswer {
             status: code.status(),
@@ -172,8 +173,9 @@ pub(super) fn finish_row(
         ),
     };
     FinishRow {
-        record_id,
-        epoch,
+        record_id: job.claim.record_id,
+        epoch: job.claim.epoch,
+        arrival_id: job.arrival_id,
         state,
         response: Some(response),
         error_code: code.map(Into::into),
@@ -187,10 +189,11 @@ pub(super) fn finish_row(
 }
 
 /// How a record ends whose execution failed for a reason that may pass.
-pub(super) fn retryable_row(record_id: i64, epoch: i64) -> FinishRow {
+pub(super) fn retryable_row(claim: ClaimRef, arrival_id: Option<Uuid>) -> FinishRow {
     FinishRow {
-        record_id,
-        epoch,
+        record_id: claim.record_id,
+        epoch: claim.epoch,
+        arrival_id,
         state: RecordState::FailedRetryable,
         response: None,
         error_code: Some(ProblemCode::TemporaryFailure.into()),

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::answers;
 use crate::{
-    Engine, StoreError,
+    Engine, StoreError, crash,
     store::{
         actions::{Action, ClaimRef},
         arrival::find_arrival_bucket,
@@ -23,7 +23,8 @@ pub(crate) struct FinishJob {
     pub(crate) claim: ClaimRef,
     pub(crate) action: &'static dyn Action,
     pub(crate) trace_id: String,
-    pub(crate) arrival_id: Uuid,
+    /// The arrival that executes it; `None` for the scanner and for people.
+    pub(crate) arrival_id: Option<Uuid>,
 }
 
 /// What became of one claim of a set.
@@ -36,7 +37,7 @@ pub(crate) enum Finished {
 }
 
 /// What became of one execution.
-pub(super) enum Executed {
+pub(crate) enum Executed {
     /// It ended under its own claim.
     Ended(FinishRow),
     /// Somebody took the claim over, or an earlier try had committed and its answer was lost; this is what is true now, and
@@ -52,7 +53,7 @@ pub(super) enum Executed {
 }
 
 /// Executes a claim: effects, final state, commit; and finds out what is true when that did not go straight.
-pub(super) async fn execute(engine: &Engine, job: FinishJob) -> Executed {
+pub(crate) async fn execute(engine: &Engine, job: FinishJob) -> Executed {
     let (claim, arrival_id) = (job.claim, job.arrival_id);
     match engine.0.finishes.run(job).await {
         Ok(Finished::Committed(row)) => Executed::Ended(row),
@@ -70,11 +71,14 @@ pub(super) async fn execute(engine: &Engine, job: FinishJob) -> Executed {
 }
 
 /// What is true now, seen behind the row lock and flushed.
-async fn read_back(engine: &Engine, claim: ClaimRef, arrival_id: Uuid) -> Executed {
+async fn read_back(engine: &Engine, claim: ClaimRef, arrival_id: Option<Uuid>) -> Executed {
     let read = async {
         let mut transaction = begin_finish(&engine.0.pools.work).await?;
         let record = find_record_settled(&mut transaction, claim.record_id).await?;
-        let bucket = find_arrival_bucket(&mut transaction, arrival_id).await?;
+        let bucket = match arrival_id {
+            Some(id) => find_arrival_bucket(&mut transaction, id).await?,
+            None => None,
+        };
         transaction.commit().await?;
         Ok::<_, StoreError>((record, bucket))
     };
@@ -93,8 +97,8 @@ async fn read_back(engine: &Engine, claim: ClaimRef, arrival_id: Uuid) -> Execut
 }
 
 /// Marks a claim as failed for a reason that may pass, so that the same key runs again at once.
-async fn give_up(engine: &Engine, claim: ClaimRef, arrival_id: Uuid) -> Executed {
-    let row = answers::retryable_row(claim.record_id, claim.epoch);
+async fn give_up(engine: &Engine, claim: ClaimRef, arrival_id: Option<Uuid>) -> Executed {
+    let row = answers::retryable_row(claim, arrival_id);
     let mark = async {
         let mut transaction = begin_finish(&engine.0.pools.work).await?;
         let marked = finish_many(
@@ -129,12 +133,7 @@ pub(crate) async fn finish_set(
             let job = job.ok_or_else(|| {
                 StoreError::Corrupt("a verdict for a claim that was not asked for".into())
             })?;
-            rows.push(answers::finish_row(
-                record_id,
-                job.claim.epoch,
-                verdict,
-                &job.trace_id,
-            ));
+            rows.push(answers::finish_row(job, verdict));
         }
     }
     if !rows.is_empty() {
@@ -148,7 +147,9 @@ pub(crate) async fn finish_set(
             )));
         }
     }
+    crash::point("inside_finish");
     transaction.commit().await?;
+    crash::point("after_finish");
     Ok(jobs
         .iter()
         .map(|job| {

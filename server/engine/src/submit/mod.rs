@@ -5,17 +5,18 @@
 use std::time::{Duration, Instant};
 
 use domain::{ActionType, Bucket, Defence, EndEvent, Fingerprint, IdempotencyKey, RecordState};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::{
-    Actor, Answer, Arrival, Engine, SubmitError,
-    flight::{FlightKey, Lead, Seat, Stage},
+    Actor, Answer, Arrival, Engine, StoreError, SubmitError,
+    flight::{FlightKey, Joined, Lead, Seat, Stage},
     store::{
         actions::{Action, ClaimRef, REGISTRY},
-        arrival::ArrivalRow,
+        arrival::{ArrivalRow, decide_arrival},
         record::{ClaimRow, Claimed, FoundRecord, find_record},
+        recovery::{TakingArrival, reclaim},
     },
 };
 
@@ -24,8 +25,9 @@ pub(crate) mod finish;
 
 use finish::{Executed, FinishJob};
 
-/// How often a claim that vanished is made again: it vanishes only when Postgres crashes or a purge runs in between.
-const CLAIMS: u32 = 3;
+/// How many steps a path may take. Each one is made necessary by somebody else's progress (a take-over, a verification, a
+/// purge), so a path that is longer than this meets something that is wrong.
+const STEPS: u32 = 12;
 /// How often a caller who waits for another instance's execution looks, at first and at most.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
 /// How much earlier than its lease a claim is no longer joined: clocks may run at slightly different speeds.
@@ -66,17 +68,19 @@ impl Engine {
         };
         let trusted_until = intent.arrived + intent.lease.mul_f64(LEASE_MARGIN);
         match self.0.flights.board(key, intent.arrived, trusted_until) {
-            Seat::Lead(lead) => {
-                let (reply, answer) = oneshot::channel();
-                let task = self
-                    .clone()
-                    .lead(lead, intent, reply)
-                    .instrument(tracing::Span::current());
-                self.0.executions.spawn(task);
-                answer.await.unwrap_or(Err(SubmitError::Stopping))
-            }
-            Seat::Join(stage) => self.join(stage, &intent).await,
+            Seat::Lead(lead) => self.detach(Some(lead), intent).await,
+            Seat::Join(joined) => self.join(joined, intent).await,
         }
+    }
+
+    /// Pursues an intent in a task of its own, and waits for its answer.
+    async fn detach(&self, flight: Option<Lead>, intent: Intent) -> Result<Answer, SubmitError> {
+        let (reply, answer) = oneshot::channel();
+        let task = self.clone().pursue(flight, intent, reply);
+        self.0
+            .executions
+            .spawn(task.instrument(tracing::Span::current()));
+        answer.await.unwrap_or(Err(SubmitError::Stopping))
     }
 
     fn check(&self, actor: &Actor, arrival: Arrival) -> Result<Intent, SubmitError> {
@@ -106,14 +110,14 @@ impl Engine {
         })
     }
 
-    /// Claims and executes on behalf of every arrival of this key at this process.
-    async fn lead(
+    /// Claims and executes; with a flight, on behalf of every arrival of this key at this process.
+    async fn pursue(
         self,
-        lead: Lead,
+        flight: Option<Lead>,
         intent: Intent,
         reply: oneshot::Sender<Result<Answer, SubmitError>>,
     ) {
-        let answer = self.claim_and_execute(lead, &intent).await;
+        let answer = self.claim_and_execute(flight, &intent).await;
         let succeeded =
             matches!(&answer, Ok(answer) if answer.bucket == Bucket::New && answer.status < 300);
         if reply.send(answer).is_err() && succeeded {
@@ -124,113 +128,211 @@ impl Engine {
         }
     }
 
-    async fn claim_and_execute(&self, lead: Lead, intent: &Intent) -> Result<Answer, SubmitError> {
-        let arrival_id = Uuid::now_v7();
-        for _ in 0..CLAIMS {
-            let claimed = match self.0.claims.run(self.claim_row(intent, arrival_id)).await {
-                Ok(claimed) => claimed,
-                Err(error) => {
-                    lead.tell(Stage::Failed(error.clone().into()));
-                    return Err(error.into());
-                }
-            };
-            let claim = match claimed {
-                Claimed::Won { record_id, epoch } => ClaimRef { record_id, epoch },
-                Claimed::Found(record) => {
+    /// Claims the key, or takes over what somebody left unfinished, executes and answers; or answers by the record.
+    async fn claim_and_execute(
+        &self,
+        mut flight: Option<Lead>,
+        intent: &Intent,
+    ) -> Result<Answer, SubmitError> {
+        // One token and one arrival for the whole path: a step that is repeated finds its own first try.
+        let own = Own {
+            token: Uuid::new_v4(),
+            arrival_id: Uuid::now_v7(),
+        };
+        for _ in 0..STEPS {
+            let step = self.step(&mut flight, intent, &own).await;
+            if let Some(lead) = flight.as_ref() {
+                lead.tell(match &step {
+                    Ok(Step::Again) => Stage::Claiming,
+                    Ok(Step::Answered(_, Some(record))) => Stage::Ended(record.clone()),
+                    Ok(Step::Answered(_, None)) => Stage::Failed(SubmitError::Stopping),
+                    Err(error) => Stage::Failed(error.clone().into()),
+                });
+            }
+            match step? {
+                Step::Again => {}
+                Step::Answered(answer, _) => return Ok(answer),
+            }
+        }
+        Ok(answers::temporary_failure(intent))
+    }
+
+    /// One step of the path: as far as it goes without somebody else's progress in between.
+    async fn step(
+        &self,
+        flight: &mut Option<Lead>,
+        intent: &Intent,
+        own: &Own,
+    ) -> Result<Step, StoreError> {
+        let claim = match self.0.claims.run(claim_row(intent, own)).await? {
+            Claimed::Won { record_id, epoch } => ClaimRef { record_id, epoch },
+            Claimed::Found(record) => match self.take_over(&record, intent, own).await? {
+                TakeOver::Won(claim) => claim,
+                TakeOver::MovedOn => return Ok(Step::Again),
+                TakeOver::NotOurs => {
                     // The flight ends here, so that its joiners are answered by the record as well.
-                    lead.tell(Stage::Ended(record.clone()));
-                    drop(lead);
+                    if let Some(lead) = flight.take() {
+                        lead.tell(Stage::Ended(record.clone()));
+                    }
                     return self.answer_from(record, intent, Defence::Record).await;
                 }
-            };
+            },
+        };
+        if let Some(lead) = flight {
             lead.tell(Stage::Executing {
                 record_id: claim.record_id,
                 fingerprint: intent.fingerprint,
             });
-            let job = FinishJob {
-                claim,
-                action: intent.action,
-                trace_id: intent.trace_id.clone(),
-                arrival_id,
-            };
-            match finish::execute(self, job).await {
-                Executed::Ended(row) => {
-                    let answer = answers::of_execution(row.response.as_ref(), row.bucket, intent);
-                    lead.tell(Stage::Ended(FoundRecord::finished(
-                        row,
-                        &intent.fingerprint,
-                    )));
-                    return Ok(answer);
-                }
-                Executed::Overtaken { record, bucket } => {
-                    lead.tell(Stage::Ended(record.clone()));
-                    return Ok(match bucket {
-                        Some(bucket) => {
-                            answers::of_execution(record.response.as_ref(), bucket, intent)
-                        }
-                        None => answers::of_record(&record, intent).1,
-                    });
-                }
-                Executed::Undecided => {
-                    lead.tell(Stage::Failed(SubmitError::Stopping));
-                    return Ok(answers::temporary_failure(intent));
-                }
-                // Postgres crashed and forgot the unflushed claim: nothing happened, claim again.
-                Executed::Missing => lead.tell(Stage::Claiming),
-            }
         }
-        lead.tell(Stage::Failed(SubmitError::Stopping));
-        Ok(answers::temporary_failure(intent))
+        let job = FinishJob {
+            claim,
+            action: intent.action,
+            trace_id: intent.trace_id.clone(),
+            arrival_id: Some(own.arrival_id),
+        };
+        Ok(match finish::execute(self, job).await {
+            Executed::Ended(row) => {
+                let answer = answers::of_execution(row.response.as_ref(), row.bucket, intent);
+                let record = FoundRecord::finished(row, claim.epoch, &intent.fingerprint);
+                Step::Answered(answer, Some(record))
+            }
+            // Fenced, and nobody runs it: what was verified as not done may be done now.
+            Executed::Overtaken {
+                record,
+                bucket: None,
+            } if record.state == RecordState::FailedRetryable => Step::Again,
+            Executed::Overtaken { record, bucket } => {
+                let answer = self.answer_overtaken(&record, bucket, intent, own).await;
+                Step::Answered(answer, Some(record))
+            }
+            Executed::Undecided => Step::Answered(answers::temporary_failure(intent), None),
+            // Postgres crashed and forgot the unflushed claim: nothing happened, claim again.
+            Executed::Missing => Step::Again,
+        })
     }
 
-    fn claim_row(&self, intent: &Intent, arrival_id: Uuid) -> ClaimRow {
-        ClaimRow {
-            token: Uuid::new_v4(),
-            subject_id: intent.subject_id,
-            action_type: intent.action_type().as_str(),
-            key: intent.key.as_str().to_owned(),
-            fingerprint: *intent.fingerprint.as_bytes(),
-            request: intent.command.clone(),
-            lease: intent.lease,
-            may_commit_late: intent.action.policy().local_effects_only,
-            arrival_id,
-            client_id: intent.client_id.clone(),
-            trace_id: intent.trace_id.clone(),
-            age: intent.arrived.elapsed(),
+    /// Makes a record that was left unfinished one's own, if it is: verified first, when its lease ran out.
+    async fn take_over(
+        &self,
+        record: &FoundRecord,
+        intent: &Intent,
+        own: &Own,
+    ) -> Result<TakeOver, StoreError> {
+        if record.fingerprint != intent.fingerprint.as_bytes() || record.lease_is_live {
+            return Ok(TakeOver::NotOurs);
         }
+        match record.state {
+            RecordState::Succeeded | RecordState::FailedFinal => Ok(TakeOver::NotOurs),
+            RecordState::Processing | RecordState::Unknown => {
+                match self.verify(record.id, false).await? {
+                    // Nobody can tell yet: the caller is told so.
+                    Some(RecordState::Unknown) => Ok(TakeOver::NotOurs),
+                    _ => Ok(TakeOver::MovedOn),
+                }
+            }
+            RecordState::FailedRetryable => {
+                let arrival = TakingArrival {
+                    id: own.arrival_id,
+                    client_id: &intent.client_id,
+                    trace_id: &intent.trace_id,
+                    age: intent.arrived.elapsed(),
+                };
+                let epoch = reclaim(
+                    &self.0.pools.work,
+                    self.0.instance_id,
+                    record.id,
+                    record.epoch,
+                    own.token,
+                    intent.lease,
+                    Some(arrival),
+                )
+                .await?;
+                Ok(epoch.map_or(TakeOver::MovedOn, |epoch| {
+                    TakeOver::Won(ClaimRef {
+                        record_id: record.id,
+                        epoch,
+                    })
+                }))
+            }
+        }
+    }
+
+    /// Answers the caller of an owner that was fenced: with what is true now, in the bucket that was or is decided for it.
+    async fn answer_overtaken(
+        &self,
+        record: &FoundRecord,
+        bucket: Option<Bucket>,
+        intent: &Intent,
+        own: &Own,
+    ) -> Answer {
+        if let (Some(bucket), Some(_)) = (bucket, &record.response) {
+            return answers::of_execution(record.response.as_ref(), bucket, intent);
+        }
+        metrics::counter!("idempotency_fenced_owner_total", "action" => intent.action_type().as_str()).increment(1);
+        tracing::warn!(
+            record_id = record.id,
+            trace_id = intent.trace_id,
+            "an owner was fenced and wrote nothing"
+        );
+        let (_, answer) = answers::of_record(record, intent);
+        let decided = decide_arrival(
+            &self.0.pools.work,
+            self.0.instance_id,
+            own.arrival_id,
+            answer.bucket,
+            Defence::Record,
+        )
+        .await;
+        if let Err(error) = decided {
+            // It stays undecided and falls to whoever finishes the record.
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "an arrival could not be decided"
+            );
+        }
+        answer
     }
 
     /// Answers an arrival whose key is already on its way at this process.
-    async fn join(
-        &self,
-        mut stage: watch::Receiver<Stage>,
-        intent: &Intent,
-    ) -> Result<Answer, SubmitError> {
-        let until = tokio::time::Instant::from_std(intent.arrived + intent.wait);
+    async fn join(&self, joined: Joined, intent: Intent) -> Result<Answer, SubmitError> {
+        let Joined {
+            mut stage,
+            trusted_until,
+        } = joined;
+        let until = intent.arrived + intent.wait;
         loop {
             let seen = stage.borrow_and_update().clone();
             match seen {
                 Stage::Claiming => {}
                 Stage::Failed(error) => return Err(error),
                 Stage::Ended(record) => {
-                    return self.answer_from(record, intent, Defence::InFlight).await;
+                    return match self.answer_from(record, &intent, Defence::InFlight).await? {
+                        Step::Answered(answer, _) => Ok(answer),
+                        // What another instance left unfinished may be taken over, by this arrival as well as by any.
+                        Step::Again => self.detach(None, intent).await,
+                    };
                 }
                 Stage::Executing {
                     record_id,
                     fingerprint,
                 } => {
                     let mismatch = fingerprint != intent.fingerprint;
-                    if mismatch || tokio::time::Instant::now() >= until {
+                    if mismatch || Instant::now() >= until {
                         let answer = if mismatch {
-                            answers::mismatch(intent)
+                            answers::mismatch(&intent)
                         } else {
-                            answers::processing(intent)
+                            answers::processing(&intent)
                         };
-                        self.note(record_id, intent, Defence::InFlight, &answer, !mismatch)
+                        self.note(record_id, &intent, Defence::InFlight, &answer, !mismatch)
                             .await;
                         return Ok(answer);
                     }
-                    if let Ok(changed) = tokio::time::timeout_at(until, stage.changed()).await {
+                    if Instant::now() >= trusted_until {
+                        // RACE: another instance may have taken over; only the database knows.
+                        return self.detach(None, intent).await;
+                    }
+                    let look = until.min(trusted_until).into();
+                    if let Ok(changed) = tokio::time::timeout_at(look, stage.changed()).await {
                         changed.map_err(|_| SubmitError::Stopping)?;
                     }
                     continue;
@@ -242,15 +344,15 @@ impl Engine {
     }
 
     /// Answers an arrival by the record of its key, waiting for another instance's execution when the caller wants that.
+    /// Looks again when the record can be taken over by then.
     async fn answer_from(
         &self,
         mut record: FoundRecord,
         intent: &Intent,
         defence: Defence,
-    ) -> Result<Answer, SubmitError> {
+    ) -> Result<Step, StoreError> {
         let mut pause = LOOK_EVERY.0;
         while record.fingerprint == intent.fingerprint.as_bytes()
-            && record.state == RecordState::Processing
             && record.lease_is_live
             && intent.arrived.elapsed() < intent.wait
         {
@@ -258,14 +360,14 @@ impl Engine {
                 .await;
             pause = (pause * 2).min(LOOK_EVERY.1);
             match find_record(&self.0.pools.work, record.id).await? {
-                Some(seen) => record = seen,
-                None => break,
+                Some(seen) if seen.lease_is_live || seen.state.is_terminal() => record = seen,
+                _ => return Ok(Step::Again),
             }
         }
         let (same_content, answer) = answers::of_record(&record, intent);
         self.note(record.id, intent, defence, &answer, same_content)
             .await;
-        Ok(answer)
+        Ok(Step::Answered(answer, Some(record)))
     }
 
     async fn note(
@@ -289,5 +391,45 @@ impl Engine {
             age: Duration::ZERO,
         };
         self.0.recorder.note_arrival(row).await;
+    }
+}
+
+/// What is one's own of a path: proof that a claim is, and the arrival that it decides.
+struct Own {
+    token: Uuid,
+    arrival_id: Uuid,
+}
+
+/// How far one step came.
+enum Step {
+    /// To an answer, and the record behind it when it is known.
+    Answered(Answer, Option<FoundRecord>),
+    /// Somebody else made progress: look again.
+    Again,
+}
+
+/// What became of taking a record over.
+enum TakeOver {
+    Won(ClaimRef),
+    /// It is somebody else's, or finished, or nobody can tell.
+    NotOurs,
+    /// It has changed meanwhile: look again.
+    MovedOn,
+}
+
+fn claim_row(intent: &Intent, own: &Own) -> ClaimRow {
+    ClaimRow {
+        token: own.token,
+        subject_id: intent.subject_id,
+        action_type: intent.action_type().as_str(),
+        key: intent.key.as_str().to_owned(),
+        fingerprint: *intent.fingerprint.as_bytes(),
+        request: intent.command.clone(),
+        lease: intent.lease,
+        may_commit_late: intent.action.policy().local_effects_only,
+        arrival_id: own.arrival_id,
+        client_id: intent.client_id.clone(),
+        trace_id: intent.trace_id.clone(),
+        age: intent.arrived.elapsed(),
     }
 }

@@ -1,6 +1,15 @@
 //! The engine's behaviour on a real Postgres, a database per test.
 
-#[expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-mod support;
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy's exception for tests does not reach the helpers of an integration test"
+)]
 
+mod interleavings;
+mod lost_connections;
+mod recovery;
+mod scenarios;
+mod statements;
 mod submit;
+mod support;
+mod wire;

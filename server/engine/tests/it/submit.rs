@@ -391,3 +391,43 @@ async fn a_caller_that_goes_away_does_not_stop_the_work(pool: PgPool) {
     let expected = [("new", 1), ("processing", 1), ("timeout_after_success", 1)];
     assert_eq!(counted, expected.map(|(name, n)| (name.to_owned(), n)));
 }
+
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn whoever_waits_at_another_instance_gets_the_result_though_others_there_do_not_wait(
+    pool: PgPool,
+) {
+    let world = World::new(pool).await;
+    let task = world.assignment().await;
+    let student = world.actor("student1").await;
+    let other = world.another_instance().await;
+    let mut lock = world.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE submission IN EXCLUSIVE MODE")
+        .execute(&mut *lock)
+        .await
+        .unwrap();
+    let ask = |engine: &engine::Engine, wait: u64| {
+        let (engine, student) = (engine.clone(), student.clone());
+        let mut arrival = arrival("k1", &task, 1, "x");
+        arrival.wait = Duration::from_secs(wait);
+        tokio::spawn(async move { engine.submit(&student, arrival).await.unwrap() })
+    };
+    let first = ask(&world.engine, 0);
+    while world.count("SELECT count(*) FROM idempotency_record").await == 0 {
+        tokio::task::yield_now().await;
+    }
+    // At the other instance one leads and one joins it, in whatever order; both meet somebody else's execution.
+    let patient = [ask(&other, 20), ask(&other, 20), ask(&other, 20)];
+    let hasty = [ask(&other, 0), ask(&other, 0)];
+    for answer in hasty {
+        assert_eq!(answer.await.unwrap().status, 202);
+    }
+    lock.commit().await.unwrap();
+    let first = first.await.unwrap();
+    for answer in patient {
+        let answer = answer.await.unwrap();
+        assert_eq!(
+            (answer.status, answer.bucket, &answer.body),
+            (201, Bucket::Reused, &first.body)
+        );
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{IdempotencyKey, Role, action::TASK_SUBMIT};
+use domain::{Fingerprint, IdempotencyKey, Role, action::TASK_SUBMIT};
 use engine::{Actor, Answer, Arrival, Engine, EngineConfig, Pools, SubmitError};
 use serde_json::{Value, json};
 use sqlx::PgPool;
@@ -19,16 +19,13 @@ pub(crate) struct World {
 impl World {
     /// An engine on this database, which gets the demo's data.
     pub(crate) async fn new(pool: PgPool) -> Self {
-        let world = Self {
-            engine: start(&pool, EngineConfig::default()).await,
-            pool,
-        };
-        world
-            .engine
-            .load_demo(STUDENTS, "no password")
-            .await
-            .unwrap();
-        world
+        Self::with_engine(start(&pool, EngineConfig::default()).await, pool).await
+    }
+
+    /// This engine, whose database gets the demo's data.
+    pub(crate) async fn with_engine(engine: Engine, pool: PgPool) -> Self {
+        engine.load_demo(STUDENTS, "no password").await.unwrap();
+        Self { engine, pool }
     }
 
     /// One more instance on the same database.
@@ -85,18 +82,59 @@ impl World {
         .await
         .unwrap()
     }
+
+    /// Leaves a record as a process does that died right after its claim: PROCESSING for ten minutes, and its lease over.
+    pub(crate) async fn leave_dead_claim(&self, key: &str, task: &str, content: &str) {
+        let command = json!({ "task_id": task, "submit_version": 1, "content": content });
+        let fingerprint = Fingerprint::of(TASK_SUBMIT, &command).unwrap();
+        sqlx::query(
+            "INSERT INTO idempotency_record (subject_id, action_type, idem_key, state, fingerprint, request, trace_id, claim_token,
+                                             owner_instance, claimed_at, lease_until)
+             SELECT id, 'task_submit', $1, 'PROCESSING', $2, $3, 'trace', gen_random_uuid(), 0,
+                    now() - interval '10 minutes', now() - interval '9 minutes'
+             FROM account WHERE name = 'student1'",
+        )
+        .bind(key)
+        .bind(fingerprint.as_bytes().as_slice())
+        .bind(command)
+        .execute(&self.pool)
+        .await
+        .unwrap();
+        sqlx::query(
+            "INSERT INTO request_arrival (id, record_id, action_type, arrived_at, client_id, trace_id, same_content)
+             SELECT gen_random_uuid(), id, action_type, claimed_at, 'dead', 'trace', true
+             FROM idempotency_record WHERE idem_key = $1",
+        )
+        .bind(key)
+        .execute(&self.pool)
+        .await
+        .unwrap();
+    }
+
+    /// Puts a row where another writer would: plain SQL, without points and message.
+    pub(crate) async fn write_behind(&self, task: &str, submit_version: i32, content: &str) {
+        sqlx::query(
+            "INSERT INTO submission (task_id, student_id, submit_version, content)
+             SELECT $1::bigint, id, $2, $3 FROM account WHERE name = 'student1'
+             ON CONFLICT ON CONSTRAINT uk_task_student_version DO NOTHING",
+        )
+        .bind(task)
+        .bind(submit_version)
+        .bind(content)
+        .execute(&self.pool)
+        .await
+        .unwrap();
+    }
 }
 
 async fn start(pool: &PgPool, config: EngineConfig) -> Engine {
-    Engine::start(
-        Pools {
-            work: pool.clone(),
-            reading: pool.clone(),
-        },
-        config,
-    )
-    .await
-    .unwrap()
+    let (work, reading) = (pool.clone(), pool.clone());
+    start_on(Pools { work, reading }, config).await
+}
+
+/// An engine on these connections.
+pub(crate) async fn start_on(pools: Pools, config: EngineConfig) -> Engine {
+    Engine::start(pools, config).await.unwrap()
 }
 
 /// A submission as it comes in.

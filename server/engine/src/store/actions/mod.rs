@@ -69,6 +69,29 @@ pub enum Verdict {
     },
 }
 
+/// What the business tables, or the outside, tell about a record's effect: the row of the same intent, whichever key wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Evidence {
+    /// It happened, with the same content.
+    Present {
+        /// Whether this record's own claim wrote it.
+        by_this_record: bool,
+        /// The business row as JSON.
+        body: String,
+        /// Where the business row can be read.
+        location: String,
+    },
+    /// Another content stands in its place.
+    Other {
+        /// Where the business row can be read.
+        location: String,
+    },
+    /// It did not happen, and cannot happen any more under an epoch that is fenced.
+    Absent,
+    /// Nobody can tell yet.
+    NotKnown,
+}
+
 /// A posted request, taken apart.
 #[derive(Debug, Clone)]
 pub struct ReadRequest {
@@ -121,6 +144,22 @@ pub trait Action: Send + Sync {
         connection: &'a mut PgConnection,
         claims: &'a [ClaimRef],
     ) -> BoxFuture<'a, Result<Vec<(i64, Verdict)>, sqlx::Error>>;
+
+    /// Looks for the effect of a record whose row is locked by the caller's transaction.
+    ///
+    /// INVARIANT: by a statement that begins after the lock is held; an older snapshot could miss a commit.
+    fn find_evidence<'a>(
+        &'a self,
+        connection: &'a mut PgConnection,
+        record_id: i64,
+    ) -> BoxFuture<'a, Result<Evidence, sqlx::Error>>;
+
+    /// Adds what a present effect is missing, when another writer left it out. Doing it again adds nothing.
+    fn complete_effects<'a>(
+        &'a self,
+        connection: &'a mut PgConnection,
+        record_id: i64,
+    ) -> BoxFuture<'a, Result<(), sqlx::Error>>;
 }
 
 /// The list of actions.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{FromRow, PgConnection, types::time::OffsetDateTime};
 
-use super::{Action, ClaimRef, Policy, ReadError, ReadRequest, Verdict};
+use super::{Action, ClaimRef, Evidence, Policy, ReadError, ReadRequest, Verdict};
 use crate::store::rfc3339;
 
 /// What a submission earns.
@@ -86,21 +86,65 @@ impl Action for TaskSubmit {
     ) -> BoxFuture<'a, Result<Vec<(i64, Verdict)>, sqlx::Error>> {
         Box::pin(async move {
             let tried = insert_submissions(connection, claims).await?;
+            let mut to_derive: Vec<i64> = tried.iter().filter_map(|t| t.id).collect();
             let stopped: Vec<i64> = tried
                 .iter()
                 .filter(|t| t.refusal.is_none() && t.id.is_none())
                 .map(|t| t.record_id)
                 .collect();
-            // RACE: the first statement's snapshot may be older than the winner's commit, so a second one reads the winners.
-            let winners = if stopped.is_empty() {
-                Vec::new()
-            } else {
-                list_winners(connection, &stopped).await?
-            };
+            let mut winners = Vec::new();
+            if !stopped.is_empty() {
+                // RACE: the first statement's snapshot may be older than the winner's commit, so a second one reads the winners.
+                winners = list_existing(connection, &stopped).await?;
+                to_derive.extend(adopt_unowned(connection, &winners).await?);
+            }
+            if !to_derive.is_empty() {
+                insert_derived(connection, &to_derive).await?;
+            }
             let inserted = tried.into_iter().filter_map(Tried::into_verdict);
             Ok(inserted
-                .chain(winners.into_iter().map(Winner::into_verdict))
+                .chain(winners.into_iter().map(Existing::into_verdict))
                 .collect())
+        })
+    }
+
+    fn find_evidence<'a>(
+        &'a self,
+        connection: &'a mut PgConnection,
+        record_id: i64,
+    ) -> BoxFuture<'a, Result<Evidence, sqlx::Error>> {
+        Box::pin(async move {
+            let found = list_existing(connection, &[record_id]).await?;
+            Ok(match found.into_iter().next() {
+                // Local effects and a row that is not there: it cannot appear any more under the epoch that is fenced.
+                None => Evidence::Absent,
+                Some(existing) if existing.same_content => Evidence::Present {
+                    by_this_record: existing.owner == Some(record_id),
+                    body: existing.body(),
+                    location: existing.location(),
+                },
+                Some(existing) => Evidence::Other {
+                    location: existing.location(),
+                },
+            })
+        })
+    }
+
+    fn complete_effects<'a>(
+        &'a self,
+        connection: &'a mut PgConnection,
+        record_id: i64,
+    ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
+        Box::pin(async move {
+            let existing = list_existing(connection, &[record_id]).await?;
+            let mut ids = adopt_unowned(connection, &existing).await?;
+            ids.extend(
+                existing
+                    .iter()
+                    .filter(|e| e.owner == Some(record_id))
+                    .map(|e| e.row.id),
+            );
+            insert_derived(connection, &ids).await
         })
     }
 }
@@ -147,22 +191,31 @@ impl Tried {
     }
 }
 
-/// The row that stood in the way of one claim.
+/// The row of one record's intent, whichever key wrote it.
 #[derive(FromRow)]
-struct Winner {
+struct Existing {
     record_id: i64,
     same_content: bool,
+    /// The record that wrote it; `None` for another writer.
+    owner: Option<i64>,
     #[sqlx(flatten)]
     row: SubmissionRow,
 }
 
-impl Winner {
+impl Existing {
+    fn location(&self) -> String {
+        location(&self.row.id.to_string())
+    }
+
+    fn body(&self) -> String {
+        to_json(&SubmissionView::from(self.row.clone()))
+    }
+
     fn into_verdict(self) -> (i64, Verdict) {
-        let row = SubmissionView::from(self.row);
-        let location = location(&row.id);
+        let location = self.location();
         let verdict = if self.same_content {
             Verdict::ConflictSame {
-                body: to_json(&row),
+                body: self.body(),
                 location,
             }
         } else {
@@ -176,7 +229,7 @@ impl Winner {
 }
 
 /// A row of `submission`.
-#[derive(FromRow)]
+#[derive(Clone, FromRow)]
 pub(crate) struct SubmissionRow {
     pub(crate) id: i64,
     pub(crate) task_id: i64,
@@ -232,7 +285,7 @@ async fn insert_submissions(
              ORDER BY r.id
              FOR UPDATE OF r
          ), judged AS MATERIALIZED (
-             SELECT g.*, t.kind,
+             SELECT g.*,
                     CASE
                         -- The constraint answers before any rule: what was handed in stays handed in.
                         WHEN existing.id IS NOT NULL THEN NULL
@@ -253,29 +306,7 @@ async fn insert_submissions(
              WHERE refusal IS NULL AND NOT exists_already
              ORDER BY task_id, subject_id, submit_version
              ON CONFLICT ON CONSTRAINT uk_task_student_version DO NOTHING
-             RETURNING id, record_id, student_id, created_at
-         ), earned AS (
-             INSERT INTO points_entry (account_id, amount, source_kind, source_id)
-             SELECT i.student_id, $3, 'submission', i.id
-             FROM inserted i JOIN judged j ON j.id = i.record_id
-             -- A reopened assignment earns no points again.
-             WHERE j.kind = 'practice' OR j.submit_version = 1
-             ORDER BY i.id
-             ON CONFLICT ON CONSTRAINT uk_points_entry_source DO NOTHING
-             RETURNING account_id, amount
-         ), balance AS (
-             -- Summed first: an account may stand in a set more than once, but can be updated once.
-             INSERT INTO points_balance AS b (account_id, balance)
-             SELECT account_id, sum(amount) FROM earned GROUP BY account_id ORDER BY account_id
-             ON CONFLICT ON CONSTRAINT pk_points_balance DO UPDATE SET balance = b.balance + EXCLUDED.balance
-         ), message AS (
-             INSERT INTO outbox (record_id, topic, payload)
-             SELECT j.id, 'submission.created',
-                    jsonb_build_object('submission_id', i.id::text, 'task_id', j.task_id::text,
-                                       'student_id', j.subject_id::text, 'submit_version', j.submit_version)
-             FROM inserted i JOIN judged j ON j.id = i.record_id
-             ORDER BY j.id
-             ON CONFLICT ON CONSTRAINT uk_outbox_record_topic DO NOTHING
+             RETURNING id, record_id, created_at
          )
          SELECT j.id AS record_id, j.refusal, i.id, j.task_id, j.subject_id AS student_id, j.submit_version, j.content,
                 i.created_at
@@ -283,17 +314,16 @@ async fn insert_submissions(
     )
     .bind(record_ids)
     .bind(epochs)
-    .bind(POINTS_PER_SUBMISSION)
     .fetch_all(connection)
     .await
 }
 
-async fn list_winners(
+async fn list_existing(
     connection: &mut PgConnection,
     record_ids: &[i64],
-) -> Result<Vec<Winner>, sqlx::Error> {
+) -> Result<Vec<Existing>, sqlx::Error> {
     sqlx::query_as(
-        "SELECT r.id AS record_id, s.content = r.request ->> 'content' AS same_content,
+        "SELECT r.id AS record_id, s.content = r.request ->> 'content' AS same_content, s.record_id AS owner,
                 s.id, s.task_id, s.student_id, s.submit_version, s.content, s.created_at
          FROM idempotency_record r
          JOIN submission s
@@ -304,4 +334,71 @@ async fn list_winners(
     .bind(record_ids)
     .fetch_all(connection)
     .await
+}
+
+/// Takes over rows with the same content that another writer left without points and message; answers which.
+async fn adopt_unowned(
+    connection: &mut PgConnection,
+    existing: &[Existing],
+) -> Result<Vec<i64>, sqlx::Error> {
+    let unowned: Vec<_> = existing
+        .iter()
+        .filter(|e| e.same_content && e.owner.is_none())
+        .collect();
+    if unowned.is_empty() {
+        return Ok(Vec::new());
+    }
+    sqlx::query_scalar(
+        "WITH input AS (
+             -- Two keys of a set may have met the same row.
+             SELECT id, min(record_id) AS record_id
+             FROM unnest($1::bigint[], $2::bigint[]) AS input (id, record_id) GROUP BY id ORDER BY id
+         )
+         UPDATE submission s SET record_id = r.id, epoch = r.epoch
+         FROM input i JOIN idempotency_record r ON r.id = i.record_id
+         WHERE s.id = i.id AND s.record_id IS NULL
+         RETURNING s.id",
+    )
+    .bind(unowned.iter().map(|e| e.row.id).collect::<Vec<_>>())
+    .bind(unowned.iter().map(|e| e.record_id).collect::<Vec<_>>())
+    .fetch_all(connection)
+    .await
+}
+
+/// Adds what each submission brings with it and does not have yet: points and the message. Each is unique per source.
+async fn insert_derived(
+    connection: &mut PgConnection,
+    submission_ids: &[i64],
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "WITH written AS MATERIALIZED (
+             SELECT s.id, s.task_id, s.student_id, s.submit_version, s.record_id, t.kind
+             FROM submission s JOIN task t ON t.id = s.task_id
+             WHERE s.id = ANY ($1)
+         ), earned AS (
+             INSERT INTO points_entry (account_id, amount, source_kind, source_id)
+             SELECT student_id, $2, 'submission', id FROM written
+             -- A reopened assignment earns no points again.
+             WHERE kind = 'practice' OR submit_version = 1
+             ORDER BY id
+             ON CONFLICT ON CONSTRAINT uk_points_entry_source DO NOTHING
+             RETURNING account_id, amount
+         ), message AS (
+             INSERT INTO outbox (record_id, topic, payload)
+             SELECT record_id, 'submission.created',
+                    jsonb_build_object('submission_id', id::text, 'task_id', task_id::text,
+                                       'student_id', student_id::text, 'submit_version', submit_version)
+             FROM written ORDER BY record_id
+             ON CONFLICT ON CONSTRAINT uk_outbox_record_topic DO NOTHING
+         )
+         -- Summed first: an account may stand in a set more than once, but can be updated once.
+         INSERT INTO points_balance AS b (account_id, balance)
+         SELECT account_id, sum(amount) FROM earned GROUP BY account_id ORDER BY account_id
+         ON CONFLICT ON CONSTRAINT pk_points_balance DO UPDATE SET balance = b.balance + EXCLUDED.balance",
+    )
+    .bind(submission_ids)
+    .bind(POINTS_PER_SUBMISSION)
+    .execute(connection)
+    .await
+    .map(drop)
 }

@@ -1,0 +1,155 @@
+//! The scanner, on every instance: ends what nobody ended, and purges what has expired. In small sets, so that it never disturbs
+//! submissions.
+
+use std::time::Duration;
+
+use domain::RecordState;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    Engine, StoreError,
+    store::{
+        actions::{ClaimRef, REGISTRY},
+        recovery::reclaim,
+        scan::{self, Due},
+    },
+    submit::finish::{self, Executed, FinishJob},
+};
+
+/// How many records one scan takes.
+const SET: i64 = 50;
+/// The pause after a first attempt that did not end a record, and the longest one.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(600));
+/// After this many attempts a record waits for its caller or a person: about two hours.
+const MAX_ATTEMPTS: i32 = 16;
+/// How many rows one purge takes of each kind.
+const PURGE_SET: i64 = 500;
+/// How long arrivals are kept, in days; the panel looks back over seven.
+const ARRIVALS_KEPT_DAYS: i32 = 8;
+
+impl Engine {
+    /// Scans and purges until it is told to stop; what fails is logged and tried again at the next turn.
+    pub async fn run_scanner(&self, interval: Duration, stopping: CancellationToken) {
+        let mut ticks = tokio::time::interval(interval);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while stopping.run_until_cancelled(ticks.tick()).await.is_some() {
+            // A full set means that there may be more: no pause between those.
+            while !stopping.is_cancelled() {
+                match self.scan_once().await {
+                    Ok(taken) if i64::try_from(taken).is_ok_and(|taken| taken >= SET) => {}
+                    Ok(_) => break,
+                    Err(error) => {
+                        tracing::warn!(error = &error as &dyn std::error::Error, "a scan failed");
+                        break;
+                    }
+                }
+            }
+            if let Err(error) = self.purge_once().await {
+                tracing::warn!(error = &error as &dyn std::error::Error, "a purge failed");
+            }
+        }
+    }
+
+    /// Takes what is due, verifies it, and runs again what did not happen. Answers how many records it took.
+    ///
+    /// # Errors
+    /// When nothing could be taken. A record that fails on its own is noted and keeps nobody else waiting.
+    pub async fn scan_once(&self) -> Result<usize, StoreError> {
+        let due = scan::take_due(&self.0.pools.work, SET, PAUSES.0, PAUSES.1, MAX_ATTEMPTS).await?;
+        let taken = due.len();
+        for record in due {
+            let note = match self.recover(&record).await {
+                Ok(note) => note,
+                Err(error) => {
+                    tracing::warn!(
+                        record_id = record.id,
+                        error = &error as &dyn std::error::Error,
+                        "a record could not be recovered"
+                    );
+                    Some("the store failed")
+                }
+            };
+            if let Some(note) = note {
+                tracing::info!(
+                    record_id = record.id,
+                    trace_id = record.trace_id,
+                    attempts = record.attempts,
+                    note,
+                    "still unfinished"
+                );
+                scan::update_scan_note(&self.0.pools.work, record.id, note).await?;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Deletes one small set of everything that has expired.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn purge_once(&self) -> Result<(), StoreError> {
+        let pool = &self.0.pools.work;
+        let records = scan::delete_expired_records(pool, PURGE_SET).await?;
+        let arrivals = scan::delete_old_arrivals(pool, ARRIVALS_KEPT_DAYS, PURGE_SET).await?;
+        let tokens = scan::delete_expired_tokens(pool, PURGE_SET).await?;
+        if records + arrivals + tokens > 0 {
+            tracing::debug!(records, arrivals, tokens, "purged");
+        }
+        Ok(())
+    }
+
+    /// Brings one record on; `Some` says why it is still unfinished.
+    async fn recover(&self, due: &Due) -> Result<Option<&'static str>, StoreError> {
+        let action = REGISTRY
+            .find(&due.action_type)
+            .ok_or_else(|| StoreError::Corrupt(format!("action {:?}", due.action_type)))?;
+        let (state, epoch) = match due.state {
+            RecordState::FailedRetryable => (due.state, due.epoch),
+            _ => match self.verify(due.id, true).await? {
+                None => return Ok(None),
+                // Verification of a claim that was PROCESSING has fenced it.
+                Some(state) => (
+                    state,
+                    due.epoch + i64::from(due.state == RecordState::Processing),
+                ),
+            },
+        };
+        if state == RecordState::Unknown {
+            return Ok(Some("nobody can tell yet whether it happened"));
+        }
+        if state != RecordState::FailedRetryable || !action.policy().local_effects_only {
+            return Ok(None);
+        }
+        let lease = action.policy().lease.unwrap_or(self.0.config.lease);
+        let token = Uuid::new_v4();
+        let reclaimed = reclaim(
+            &self.0.pools.work,
+            self.0.instance_id,
+            due.id,
+            epoch,
+            token,
+            lease,
+            None,
+        )
+        .await?;
+        let Some(epoch) = reclaimed else {
+            return Ok(None);
+        };
+        let job = FinishJob {
+            claim: ClaimRef {
+                record_id: due.id,
+                epoch,
+            },
+            action,
+            trace_id: due.trace_id.clone(),
+            arrival_id: None,
+        };
+        Ok(match finish::execute(self, job).await {
+            Executed::Ended(row) if row.state.is_terminal() => None,
+            Executed::Ended(_) => Some("it failed again for a reason that may pass"),
+            Executed::Overtaken { .. } | Executed::Missing => None,
+            Executed::Undecided => Some("nobody could be told how it ended"),
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! Records whose execution did not end: fenced, verified, and taken over to run again.
+
+use std::time::Duration;
+
+use domain::RecordState;
+use sqlx::{FromRow, PgConnection, PgPool};
+use uuid::Uuid;
+
+use super::record::StoredAnswer;
+use crate::StoreError;
+
+/// A record that may be verified, locked until the transaction ends.
+#[derive(Debug, Clone)]
+pub(crate) struct Suspect {
+    pub(crate) id: i64,
+    pub(crate) state: RecordState,
+    pub(crate) epoch: i64,
+    pub(crate) action_type: String,
+    pub(crate) trace_id: String,
+}
+
+#[derive(FromRow)]
+struct SuspectRow {
+    id: i64,
+    state: String,
+    epoch: i64,
+    action_type: String,
+    trace_id: String,
+}
+
+impl TryFrom<SuspectRow> for Suspect {
+    type Error = StoreError;
+
+    fn try_from(row: SuspectRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            state: row
+                .state
+                .parse()
+                .map_err(|_| StoreError::Corrupt(format!("state of record {}", row.id)))?,
+            id: row.id,
+            epoch: row.epoch,
+            action_type: row.action_type,
+            trace_id: row.trace_id,
+        })
+    }
+}
+
+/// Locks a record if its lease ran out, by Postgres's clock, or if it is UNKNOWN; `None` when it has moved on.
+pub(crate) async fn lock_suspect(
+    connection: &mut PgConnection,
+    record_id: i64,
+) -> Result<Option<Suspect>, StoreError> {
+    let row: Option<SuspectRow> = sqlx::query_as(
+        "SELECT id, state, epoch, action_type, trace_id FROM idempotency_record
+         WHERE id = $1 AND (state = 'UNKNOWN' OR state = 'PROCESSING' AND lease_until <= clock_timestamp())
+         -- Waits for an owner that is just committing, and is waited for by one that wakes up late.
+         FOR UPDATE",
+    )
+    .bind(record_id)
+    .fetch_optional(connection)
+    .await?;
+    row.map(TryInto::try_into).transpose()
+}
+
+/// How a locked suspect goes on.
+#[derive(Debug, Clone)]
+pub(crate) struct Verified {
+    pub(crate) state: RecordState,
+    /// For a terminal state.
+    pub(crate) response: Option<StoredAnswer>,
+    pub(crate) error_code: Option<&'static str>,
+    /// Into which bucket its undecided arrivals fall, when it is terminal.
+    pub(crate) bucket: domain::Bucket,
+    pub(crate) defence: domain::Defence,
+}
+
+/// Fences the old epoch and writes what was found, as the record's only update; decides and counts its undecided arrivals when
+/// it is terminal, and the compensation if it is one. Answers whether the record was still as it was locked.
+pub(crate) async fn update_verified(
+    connection: &mut PgConnection,
+    instance_id: i32,
+    retention: Duration,
+    suspect: &Suspect,
+    verified: &Verified,
+    compensating: bool,
+) -> Result<bool, sqlx::Error> {
+    let response = verified.response.as_ref();
+    let updated: Vec<i64> = sqlx::query_scalar(
+        "WITH moved AS (
+             UPDATE idempotency_record r
+             -- A claim that is only verified again keeps its epoch and version: nobody's page becomes stale.
+             SET state = $4,
+                 epoch = epoch + CASE WHEN state = 'PROCESSING' THEN 1 ELSE 0 END,
+                 version = version + CASE WHEN state = $4 THEN 0 ELSE 1 END,
+                 error_code = $5, lease_until = NULL, response_status = $6, response_body = $7, response_location = $8,
+                 updated_at = CASE WHEN state = $4 THEN updated_at ELSE clock_timestamp() END,
+                 expires_at = CASE WHEN $4 <> 'UNKNOWN' THEN clock_timestamp() + make_interval(secs => $9) END
+             WHERE id = $1 AND epoch = $2 AND state = $3
+             RETURNING id, action_type, state
+         ), decided AS (
+             -- As in a finish: the oldest has the bucket, the others met a finished record.
+             UPDATE request_arrival a
+             SET outcome = CASE WHEN a.id = o.id THEN $10 ELSE 'reused' END,
+                 defence = CASE WHEN a.id = o.id THEN $11 ELSE 'record' END,
+                 duration_ms = extract(epoch FROM clock_timestamp() - a.arrived_at) * 1000
+             FROM moved m
+             CROSS JOIN LATERAL (
+                 SELECT u.id FROM request_arrival u WHERE u.record_id = m.id AND u.outcome IS NULL
+                 ORDER BY u.arrived_at, u.id LIMIT 1
+             ) o
+             WHERE a.record_id = m.id AND a.outcome IS NULL AND m.state IN ('SUCCEEDED', 'FAILED_FINAL')
+             RETURNING a.action_type, a.outcome, a.arrived_at
+         ), counted AS (
+             INSERT INTO outcome_counter AS c (minute, action_type, name, instance_id, n)
+             SELECT date_trunc('minute', at), action_type, name, $12, count(*)
+             FROM (
+                 SELECT arrived_at AS at, action_type, outcome AS name FROM decided
+                 UNION ALL
+                 SELECT clock_timestamp(), action_type, lower(state) FROM moved
+                 WHERE state IN ('FAILED_FINAL', 'FAILED_RETRYABLE')
+                 UNION ALL
+                 SELECT clock_timestamp(), action_type, 'compensated' FROM moved WHERE state = 'SUCCEEDED' AND $13
+             ) events
+             GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+             ON CONFLICT ON CONSTRAINT pk_outcome_counter DO UPDATE SET n = c.n + EXCLUDED.n
+         )
+         SELECT id FROM moved",
+    )
+    .bind(suspect.id)
+    .bind(suspect.epoch)
+    .bind(suspect.state.as_ref())
+    .bind(verified.state.as_ref())
+    .bind(verified.error_code)
+    .bind(response.and_then(|r| i16::try_from(r.status).ok()))
+    .bind(response.map(|r| r.body.as_str()))
+    .bind(response.and_then(|r| r.location.as_deref()))
+    .bind(retention.as_secs_f64())
+    .bind(verified.bucket.as_ref())
+    .bind(verified.defence.as_ref())
+    .bind(instance_id)
+    .bind(compensating)
+    .fetch_all(connection)
+    .await?;
+    Ok(!updated.is_empty())
+}
+
+/// An arrival that takes a record over.
+#[derive(Debug, Clone)]
+pub(crate) struct TakingArrival<'a> {
+    pub(crate) id: Uuid,
+    pub(crate) client_id: &'a str,
+    pub(crate) trace_id: &'a str,
+    pub(crate) age: Duration,
+}
+
+/// Takes a FAILED_RETRYABLE record over under a new epoch; `None` when it has moved on. The arrival that does it is written
+/// undecided, as with a first claim.
+pub(crate) async fn reclaim(
+    pool: &PgPool,
+    instance_id: i32,
+    record_id: i64,
+    epoch: i64,
+    token: Uuid,
+    lease: Duration,
+    arrival: Option<TakingArrival<'_>>,
+) -> Result<Option<i64>, sqlx::Error> {
+    sqlx::query_scalar(
+        "WITH taken AS (
+             UPDATE idempotency_record
+             SET state = 'PROCESSING', attempt = attempt + 1, epoch = epoch + 1, version = version + 1, error_code = NULL,
+                 claim_token = $3, owner_instance = $4, claimed_at = clock_timestamp(), updated_at = clock_timestamp(),
+                 lease_until = clock_timestamp() + make_interval(secs => $5), expires_at = NULL
+             WHERE id = $1 AND epoch = $2 AND state = 'FAILED_RETRYABLE'
+             RETURNING id, epoch, action_type
+         ), arrived AS (
+             INSERT INTO request_arrival (id, record_id, action_type, arrived_at, client_id, trace_id, same_content)
+             SELECT $6, id, action_type, clock_timestamp() - make_interval(secs => $9), $7, $8, true
+             FROM taken WHERE $6::uuid IS NOT NULL
+             ON CONFLICT ON CONSTRAINT pk_request_arrival DO NOTHING
+         )
+         SELECT epoch FROM taken",
+    )
+    .bind(record_id)
+    .bind(epoch)
+    .bind(token)
+    .bind(instance_id)
+    .bind(lease.as_secs_f64())
+    .bind(arrival.as_ref().map(|a| a.id))
+    .bind(arrival.as_ref().map(|a| a.client_id))
+    .bind(arrival.as_ref().map(|a| a.trace_id))
+    .bind(arrival.as_ref().map(|a| a.age.as_secs_f64()))
+    .fetch_optional(pool)
+    .await
+}

@@ -1,0 +1,169 @@
+//! The real binary as a child process, on the test's own database, and a client for it.
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+use sqlx::{ConnectOptions, PgPool};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+/// How long a test waits for what must happen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running server; it is killed when this is dropped.
+pub(crate) struct Server {
+    child: Child,
+    base: String,
+    client: reqwest::Client,
+    _site: tempfile::TempDir,
+}
+
+/// An answer over the wire.
+#[derive(Debug)]
+pub(crate) struct WireAnswer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl WireAnswer {
+    pub(crate) fn bucket(&self) -> &str {
+        self.headers
+            .get("idempotency-status")
+            .map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+impl Server {
+    /// Starts a server with a lease of 2 s and a scan every second; `crash_at` names the point at which it is to die.
+    pub(crate) async fn start(pool: &PgPool, crash_at: Option<&str>) -> Self {
+        let site = tempfile::tempdir().unwrap();
+        std::fs::create_dir(site.path().join("pkg")).unwrap();
+        std::fs::write(site.path().join("pkg/yici.js"), "// nothing").unwrap();
+        let mut child = command(pool, site.path(), crash_at).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let base = loop {
+            let line = tokio::time::timeout(PATIENCE, lines.next_line())
+                .await
+                .unwrap()
+                .unwrap()
+                .unwrap();
+            if let Some(base) = line.strip_prefix("Yici serves on ") {
+                break base.to_owned();
+            }
+        };
+        Self {
+            child,
+            base,
+            client: reqwest::Client::new(),
+            _site: site,
+        }
+    }
+
+    /// A token for an account of the demo.
+    pub(crate) async fn sign_in(&self, name: &str) -> String {
+        let body = serde_json::json!({ "username": name, "password": "demo" });
+        let answer: Value = self
+            .client
+            .post(format!("{}/api/v1/session", self.base))
+            .json(&body)
+            .send()
+            .await
+            .unwrap()
+            .json()
+            .await
+            .unwrap();
+        answer["token"].as_str().unwrap().to_owned()
+    }
+
+    /// Submits the first task under a key, waiting for the result; `None` when the connection broke.
+    pub(crate) async fn submit(&self, token: &str, key: &str, content: &str) -> Option<WireAnswer> {
+        let body =
+            serde_json::json!({ "submit_version": 1, "client_id": "wire", "content": content });
+        let sent = self
+            .client
+            .post(format!("{}/api/v1/tasks/1/submissions", self.base))
+            .bearer_auth(token)
+            .header("Idempotency-Key", key)
+            .header("Prefer", "wait=20")
+            .json(&body)
+            .send()
+            .await
+            .ok()?;
+        let (status, headers) = (sent.status().as_u16(), sent.headers().clone());
+        Some(WireAnswer {
+            status,
+            headers,
+            body: sent.json().await.ok()?,
+        })
+    }
+
+    /// Waits until the process has ended by itself.
+    pub(crate) async fn ended(&mut self) {
+        let status = tokio::time::timeout(PATIENCE, self.child.wait())
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(!status.success(), "it was to die, and ended well");
+    }
+
+    /// Kills the process at once, as `kill -9` does.
+    pub(crate) async fn kill(&mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// Sends a signal such as `STOP` or `CONT`.
+    pub(crate) async fn signal(&self, name: &str) {
+        let pid = self.child.id().unwrap().to_string();
+        assert!(
+            Command::new("kill")
+                .args([&format!("-{name}"), &pid])
+                .status()
+                .await
+                .unwrap()
+                .success()
+        );
+    }
+}
+
+fn command(pool: &PgPool, site: &Path, crash_at: Option<&str>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_server"));
+    command
+        .args(["serve", "--demo"])
+        .env(
+            "DATABASE_URL",
+            pool.connect_options().to_url_lossy().as_str(),
+        )
+        .env("YICI_LISTEN", "127.0.0.1:0")
+        .env("YICI_SITE_DIR", site)
+        .env("YICI_LEASE_SECONDS", "2")
+        .env("YICI_SCAN_INTERVAL_SECONDS", "1")
+        .env("YICI_DEMO_STUDENTS", "2")
+        .env("RUST_LOG", "error")
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    if let Some(point) = crash_at {
+        command.env("YICI_CRASH_AT", point);
+    }
+    command
+}
+
+/// Waits until a query that counts gives what is expected.
+pub(crate) async fn until(pool: &PgPool, sql: &'static str, expected: i64) {
+    let reached = async {
+        while count(pool, sql).await != expected {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    if tokio::time::timeout(PATIENCE, reached).await.is_err() {
+        panic!("{sql}: {} instead of {expected}", count(pool, sql).await);
+    }
+}
+
+/// One number out of the database.
+pub(crate) async fn count(pool: &PgPool, sql: &'static str) -> i64 {
+    sqlx::query_scalar(sql).fetch_one(pool).await.unwrap()
+}

@@ -1,0 +1,176 @@
+//! Who may do what: every role at every route, in one walk.
+
+use axum::body::Body;
+use http::Method;
+use sqlx::PgPool;
+
+use crate::support::{NAMES, World, fresh_submission, request};
+
+/// Method, path, and the statuses for nobody, a student, another student, the teacher, the parent, ops and an admin.
+const MATRIX: &[(&str, &str, [u16; 7])] = &[
+    (
+        "GET",
+        "/api/v1/session",
+        [401, 200, 200, 200, 200, 200, 200],
+    ),
+    ("GET", "/api/v1/tasks", [401, 200, 200, 403, 403, 403, 403]),
+    (
+        "GET",
+        "/api/v1/tasks/1",
+        [401, 200, 200, 403, 403, 403, 403],
+    ),
+    (
+        "GET",
+        "/api/v1/tasks/999",
+        [401, 404, 404, 403, 403, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/v1/tasks/2/submissions",
+        [401, 201, 201, 403, 403, 403, 403],
+    ),
+    ("GET", "/api/v1/points", [401, 200, 200, 403, 403, 403, 403]),
+    // Submission 1 is student1's: the own teacher and the own parent may see it too.
+    (
+        "GET",
+        "/api/v1/submissions/1",
+        [401, 200, 404, 200, 200, 404, 404],
+    ),
+    (
+        "GET",
+        "/api/v1/requests/first?action=task_submit",
+        [401, 200, 404, 404, 404, 404, 404],
+    ),
+    (
+        "GET",
+        "/api/v1/classes",
+        [401, 403, 403, 200, 403, 403, 403],
+    ),
+    (
+        "GET",
+        "/api/v1/classes/1/progress",
+        [401, 403, 403, 200, 403, 403, 403],
+    ),
+    (
+        "GET",
+        "/api/v1/classes/2/progress",
+        [401, 403, 403, 404, 403, 403, 403],
+    ),
+    (
+        "GET",
+        "/api/v1/children",
+        [401, 403, 403, 403, 200, 403, 403],
+    ),
+    // Child 1 is student1, child 2 is somebody else's.
+    (
+        "GET",
+        "/api/v1/children/1/report",
+        [401, 403, 403, 403, 200, 403, 403],
+    ),
+    (
+        "GET",
+        "/api/v1/children/2/report",
+        [401, 403, 403, 403, 404, 403, 403],
+    ),
+    ("GET", "/api/v1/panel", [401, 403, 403, 403, 403, 200, 200]),
+    (
+        "GET",
+        "/api/v1/records",
+        [401, 403, 403, 403, 403, 200, 200],
+    ),
+    (
+        "POST",
+        "/api/fn/list_tasks",
+        [401, 200, 200, 403, 403, 403, 403],
+    ),
+    ("POST", "/api/fn/panel", [401, 403, 403, 403, 403, 200, 200]),
+    (
+        "POST",
+        "/api/fn/list_stuck_records",
+        [401, 403, 403, 403, 403, 200, 200],
+    ),
+    // Pages: strangers are sent to the sign-in, the wrong role reads why.
+    ("GET", "/tasks", [303, 200, 200, 403, 403, 403, 403]),
+    ("GET", "/tasks/1", [303, 200, 200, 403, 403, 403, 403]),
+    ("GET", "/progress", [303, 403, 403, 200, 403, 403, 403]),
+    ("GET", "/report", [303, 403, 403, 403, 200, 403, 403]),
+    ("GET", "/panel", [303, 403, 403, 403, 403, 200, 200]),
+];
+
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn every_role_at_every_route(pool: PgPool) {
+    let world = World::new(pool).await;
+    let mut tokens = vec![String::new()];
+    for name in NAMES {
+        tokens.push(world.token(name).await);
+    }
+    let first = world
+        .submit(
+            &tokens[1],
+            "/api/v1/tasks/1/submissions",
+            "first",
+            &fresh_submission(1),
+        )
+        .await;
+    assert_eq!(first.status, 201);
+    let mut wrong = Vec::new();
+    for (method, path, expected) in MATRIX {
+        for (who, token) in tokens.iter().enumerate() {
+            let posts_form = path.starts_with("/api/fn/");
+            let kind = if posts_form {
+                "application/x-www-form-urlencoded"
+            } else {
+                "application/json"
+            };
+            let body = match (*method, posts_form) {
+                ("POST", true) if path.ends_with("panel") => "window=5m".to_owned(),
+                ("POST", false) => fresh_submission(1),
+                _ => String::new(),
+            };
+            let request = request(Method::from_bytes(method.as_bytes()).unwrap(), path, token)
+                .header("idempotency-key", format!("key of {who}"))
+                .header("content-type", kind)
+                .body(Body::from(body))
+                .unwrap();
+            let answer = world.send(request).await;
+            if answer.status.as_u16() != expected[who] {
+                wrong.push(format!(
+                    "{method} {path} as {who}: {} instead of {}",
+                    answer.status, expected[who]
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn a_route_that_is_not_in_the_matrix_does_not_exist(pool: PgPool) {
+    let world = World::new(pool).await;
+    let token = world.token("admin1").await;
+    for path in [
+        "/api/v1",
+        "/api/v1/",
+        "/api/v1/accounts",
+        "/api/v2/tasks",
+        "/api/fn/nothing",
+    ] {
+        let answer = world.get(&token, path).await;
+        assert!(
+            [404, 405].contains(&answer.status.as_u16()),
+            "{path}: {}",
+            answer.status
+        );
+    }
+    let wrong_method = world
+        .send(
+            request(Method::DELETE, "/api/v1/tasks", &token)
+                .body(Body::empty())
+                .unwrap(),
+        )
+        .await;
+    assert_eq!(
+        (wrong_method.status.as_u16(), wrong_method.code().as_str()),
+        (405, "method-not-allowed")
+    );
+}
