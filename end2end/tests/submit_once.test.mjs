@@ -274,6 +274,19 @@ scene('each practice attempt is one submission, and the next one begins with a p
     assert.equal(await api.points(), 2 * POINTS_PER_SUBMISSION);
 });
 
+scene('the second half of a slow double click does not begin the next attempt', async stage => {
+    const api = await stage.api('student18');
+    const task = (await api.tasks()).find(task => task.kind === 'practice');
+    const page = await (await stage.enterAs('student18')).openTask(task);
+    await page.write('First.');
+    await page.page.evaluate(() => (window.isSameDocument = true));
+    // The answer is there before the second click is.
+    await page.button.dblclick({ delay: 200 });
+    await page.button.filter({ hasText: 'Begin the next attempt' }).waitFor({ timeout: 5_000 });
+    await page.isSubmitted('First.');
+    assert.ok(await page.page.evaluate(() => window.isSameDocument));
+});
+
 scene('a blank answer is not sent, and the page says why', async stage => {
     const at = await atTask(stage, 'student13');
     let requests = 0;
