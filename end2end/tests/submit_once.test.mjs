@@ -122,6 +122,58 @@ scene('two tabs that press at the same time submit once', async stage => {
     await isOnce(stage, at);
 });
 
+scene('two tabs that press at the same time with different words submit once', async stage => {
+    const at = await atTask(stage, 'student15');
+    const other = await at.person.openTask(at.task);
+    await at.page.write(TEXT);
+    await other.write('Other words.');
+    await Promise.all([at.page.press(), other.press()]);
+    for (const { page } of [at.page, other]) await page.locator('.phase-submitted, .phase-refused').waitFor();
+    const rows = await stage.database.submissions(at.api.account.id, at.task.id);
+    assert.equal(rows.length, 1);
+    assert.ok([TEXT, 'Other words.'].includes(rows[0].content));
+    assert.equal(await at.api.points(), POINTS_PER_SUBMISSION);
+});
+
+scene('words that lose against other words under the same key are told that the others count', async stage => {
+    const at = await atTask(stage, 'student16');
+    const key = await at.page.page.locator('input[name=key]').inputValue();
+    const release = await stage.database.holdSubmissions();
+    let first;
+    try {
+        first = at.api.submit(at.task, { key, content: 'Other words.' });
+        await until('the other words are under way', () => stage.database.isSubmissionAwaited());
+        await at.page.write(TEXT);
+        const refused = at.page.page.waitForResponse(SUBMIT);
+        // The page may ask what became of the other words, while that is not decided.
+        const asked = at.page.page.waitForResponse('**/api/fn/request_status*', { timeout: 2_000 }).catch(() => {});
+        await at.page.button.click();
+        await refused;
+        await asked;
+    } finally {
+        await release();
+    }
+    assert.equal((await first).status, 201);
+    await at.page.reaches('refused');
+    await at.page.submitted.filter({ hasText: 'Other words.' }).waitFor({ timeout: 5_000 });
+    assert.doesNotMatch(await at.page.line.textContent(), /Press once more/);
+    assert.equal(await at.page.editor.inputValue(), TEXT, 'what was typed stays');
+    const rows = await stage.database.submissions(at.api.account.id, at.task.id);
+    assert.deepEqual(rows.map(row => row.content), ['Other words.']);
+});
+
+scene('words that were typed in one tab survive the submission of another tab', async stage => {
+    const at = await atTask(stage, 'student17');
+    const other = await at.person.openTask(at.task);
+    await other.write('Other words.');
+    await at.page.write(TEXT);
+    await at.page.button.click();
+    await at.page.isSubmitted(TEXT);
+    await other.isSubmitted(TEXT);
+    const seen = [await other.page.locator('main').innerText(), await other.editor.inputValue()].join('\n');
+    assert.match(seen, /Other words\./);
+});
+
 scene('a tab follows the submission of another tab by itself', async stage => {
     const at = await atTask(stage, 'student9');
     const other = await at.person.openTask(at.task);
@@ -220,6 +272,19 @@ scene('each practice attempt is one submission, and the next one begins with a p
         [2, 'Second.'],
     ]);
     assert.equal(await api.points(), 2 * POINTS_PER_SUBMISSION);
+});
+
+scene('the second half of a slow double click does not begin the next attempt', async stage => {
+    const api = await stage.api('student18');
+    const task = (await api.tasks()).find(task => task.kind === 'practice');
+    const page = await (await stage.enterAs('student18')).openTask(task);
+    await page.write('First.');
+    await page.page.evaluate(() => (window.isSameDocument = true));
+    // The answer is there before the second click is.
+    await page.button.dblclick({ delay: 200 });
+    await page.button.filter({ hasText: 'Begin the next attempt' }).waitFor({ timeout: 5_000 });
+    await page.isSubmitted('First.');
+    assert.ok(await page.page.evaluate(() => window.isSameDocument));
 });
 
 scene('a blank answer is not sent, and the page says why', async stage => {
