@@ -6,6 +6,7 @@ pub mod auth;
 pub mod commands;
 pub mod database;
 pub mod http;
+pub mod import;
 pub mod private_postgres;
 pub mod serve;
 pub mod settings;
@@ -27,5 +28,10 @@ pub async fn run(invocation: Invocation) -> anyhow::Result<()> {
         Invocation::TokenIssue { database, owners } => {
             commands::issue_tokens(&database, owners).await
         }
+        Invocation::Import {
+            database,
+            file,
+            rejects,
+        } => import::import(&database, &file, rejects.as_deref()).await,
     }
 }

@@ -121,7 +121,7 @@ async fn forget_quiet(limits: Limits, stopping: CancellationToken) {
 }
 
 /// Ctrl-C or SIGTERM.
-async fn told_to_stop() {
+pub(crate) async fn told_to_stop() {
     let interrupt = async {
         if let Err(error) = tokio::signal::ctrl_c().await {
             tracing::error!(

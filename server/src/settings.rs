@@ -43,6 +43,15 @@ pub enum Invocation {
         /// For whom.
         owners: TokenOwners,
     },
+    /// Bring submissions in from a file.
+    Import {
+        /// Where.
+        database: DatabaseSettings,
+        /// The CSV file.
+        file: PathBuf,
+        /// Where the rows that were not taken are listed; `None`: on standard error.
+        rejects: Option<PathBuf>,
+    },
 }
 
 impl Invocation {
@@ -178,6 +187,14 @@ pub struct TokenOwners {
     pub role: Option<Role>,
 }
 
+/// What a person who imports wants to know and an option's line cannot say.
+const IMPORT_HELP: &str = "\
+student is the name of the student's account. Rows of one student and one task are taken in the order of the file.
+Beside a running server or without one. After a stop or a kill, run the same command again.
+
+Exit status: 0 when every row is new, was taken before, or stands there with the same content; 1 when a row was not taken
+or the file was not read to its end; 2 when the command line is misused.";
+
 /// Yici: one business intent, one effect, one answer.
 #[derive(Debug, Parser)]
 #[command(name = "server", version, max_term_width = 120)]
@@ -209,6 +226,18 @@ enum Command {
     /// Keep the tokens of machine clients
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Bring submissions in from a CSV file, each row once however often it is run
+    #[command(after_long_help = IMPORT_HELP)]
+    Import {
+        /// A CSV file in UTF-8 with the columns task_id,student,submit_version,content
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// List the rows that were not taken here, with line and reason [default: on standard error]
+        #[arg(long, value_name = "FILE")]
+        rejects: Option<PathBuf>,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -353,6 +382,15 @@ impl Command {
             Self::Token(TokenCommand::Issue { owners, database }) => Invocation::TokenIssue {
                 owners,
                 database: database.check()?,
+            },
+            Self::Import {
+                file,
+                rejects,
+                database,
+            } => Invocation::Import {
+                database: database.check()?,
+                file,
+                rejects,
             },
         })
     }
@@ -810,5 +848,30 @@ mod tests {
             Invocation::Migrate(DatabaseSettings { url: Some(_), .. })
         ));
         assert!(parse(&["migrate", "--database-url", "h"]).is_err());
+    }
+
+    #[test]
+    fn import_takes_a_file_and_where_rejects_go() {
+        let import = |args: &[&str]| {
+            let line: Vec<&str> = ["import"].iter().chain(args).copied().collect();
+            match parse(&line)? {
+                Invocation::Import { file, rejects, .. } => Ok((file, rejects)),
+                other => panic!("{other:?}"),
+            }
+        };
+        let plain: Result<_, InvocationError> = import(&["a.csv"]);
+        assert_eq!(plain.unwrap(), (PathBuf::from("a.csv"), None));
+        assert_eq!(
+            import(&["a.csv", "--rejects", "b.csv"]).unwrap().1,
+            Some(PathBuf::from("b.csv"))
+        );
+        for bad in [
+            &[][..],
+            &[""],
+            &["a.csv", "b.csv"],
+            &["a.csv", "--rejects", ""],
+        ] {
+            assert!(import(bad).is_err(), "{bad:?}");
+        }
     }
 }

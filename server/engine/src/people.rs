@@ -169,6 +169,14 @@ impl Engine {
         account::list_accounts(&self.0.pools.reading, names, role).await
     }
 
+    /// The students of these names; a name that is nobody's, or somebody else's, is left out.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_students(&self, names: &[String]) -> Result<Vec<Actor>, StoreError> {
+        account::list_students(&self.0.pools.work, names).await
+    }
+
     /// Loads the demo's data; what is there already stays as it is. All its accounts share one password.
     ///
     /// # Errors

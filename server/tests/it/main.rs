@@ -6,6 +6,7 @@
 )]
 
 mod crash;
+mod import;
 mod private_postgres;
 mod process;
 mod roles;

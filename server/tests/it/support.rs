@@ -82,6 +82,15 @@ impl World {
         }
     }
 
+    /// One more instance on the same database.
+    pub(crate) async fn another_instance(&self) -> Engine {
+        let pools = Pools {
+            work: self.pool.clone(),
+            reading: self.pool.clone(),
+        };
+        Engine::start(pools, EngineConfig::default()).await.unwrap()
+    }
+
     /// A token for an account of the demo.
     pub(crate) async fn token(&self, name: &str) -> String {
         let account = self
