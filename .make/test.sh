@@ -81,7 +81,7 @@ rust_tests() { DATABASE_URL=$database_url cargo test --workspace --locked --no-f
 browser_tests() {
     env -u DATABASE_URL YICI_TEST_DATABASE_URL="$database_url" YICI_SERVER_BIN="$(absolute "$target/debug/server")" \
         YICI_SITE="$(absolute "$site")" YICI_CHROMIUM="$(find_browser)" \
-        node --test --test-reporter=spec end2end/tests/
+        node --test --test-reporter=spec end2end/tests/*.test.mjs
 }
 
 absolute() { (cd "$(dirname "$1")" && printf '%s/%s\n' "$PWD" "$(basename "$1")"); }

@@ -134,8 +134,13 @@ tool_browser() {
 
 tool_playwright() {
     tool_node
-    grep -qs "\"version\": \"$PLAYWRIGHT_CORE\"" end2end/node_modules/playwright-core/package.json && return
-    step "installing playwright-core $PLAYWRIGHT_CORE into end2end" playwright_core
+    # Whatever end2end/package.json names must be there, in exactly that version.
+    (cd end2end && node -e '
+        const fs = require("fs");
+        for (const [name, version] of Object.entries(JSON.parse(fs.readFileSync("package.json")).devDependencies))
+            if (JSON.parse(fs.readFileSync(`node_modules/${name}/package.json`)).version !== version) process.exit(1);
+    ' 2>/dev/null) && return
+    step "installing what the browser tests drive into end2end" playwright_core
 }
 
 playwright_core() {

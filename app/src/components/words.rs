@@ -2,6 +2,7 @@
 
 use domain::Role;
 use leptos::prelude::*;
+use leptos_meta::Title;
 #[cfg(not(feature = "ssr"))]
 use leptos_router::components::Redirect;
 
@@ -73,6 +74,7 @@ pub(crate) fn FaultView(fault: Fault) -> impl IntoView {
         view! { <p class="quiet">{fill(words.trace, &[("id", &id)])}</p> }
     });
     view! {
+        <Title text=format!("{title} · {}", words.product)/>
         <section class="message">
             <h1>{title}</h1>
             <p>{text}</p>

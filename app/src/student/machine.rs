@@ -262,7 +262,9 @@ impl Machine {
             Ok(reply) if reply.status == 202 || reply.status == 429 || reply.status >= 500 => {
                 self.not_yet(ticket, reply.retry_after);
             }
-            Ok(reply) => self.refused(key, reply.code),
+            // RACE: two tabs pressed at the same moment with different texts. What became of the other text decides what to say.
+            Ok(reply) if reply.code.as_deref() == Some("key-reused") => self.not_yet(ticket, None),
+            Ok(reply) => self.refused(reply.code),
         }
     }
 
@@ -293,7 +295,7 @@ impl Machine {
         };
         match status.map(|s| (s.state, s)) {
             Some((RecordState::Succeeded, status)) => self.confirmed(status.submission),
-            Some((RecordState::FailedFinal, status)) => self.refused(key, status.code),
+            Some((RecordState::FailedFinal, status)) => self.refused(status.code),
             Some((RecordState::Processing, _)) if self.asks.get_value() < BACK_OFF_MS.len() => {
                 self.not_yet(ticket, None);
             }
@@ -305,33 +307,28 @@ impl Machine {
 
     fn confirmed(self, submission: Option<SubmissionView>) {
         self.hurdle.try_set(None);
+        let sent = self
+            .intent
+            .try_with_untracked(|intent| intent.content.clone());
+        // Another tab's text went in under this key: this one did not, and stays in the editor.
+        let is_other = submission
+            .as_ref()
+            .zip(sent)
+            .is_some_and(|(submission, sent)| submission.content != sent);
         if submission.is_some() {
             self.submission.try_set(submission);
         }
-        self.dispatch(ClientEvent::Confirmed);
+        if is_other {
+            self.refused(Some("already-submitted".to_owned()));
+        } else {
+            self.dispatch(ClientEvent::Confirmed);
+        }
     }
 
-    fn refused(self, key: &str, code: Option<String>) {
+    fn refused(self, code: Option<String>) {
         self.hurdle.try_set(None);
         let code = code.unwrap_or_else(|| "other".to_owned());
-        if code != "key-reused" {
-            self.dispatch(ClientEvent::Refused { code });
-            return;
-        }
-        // RACE: two tabs pressed at the same moment with different texts. If the other text is in, that is what to say.
-        let key = key.to_owned();
-        spawn_local(async move {
-            let status = request_status(key.clone()).await.ok().flatten();
-            let done = status.is_some_and(|status| status.state == RecordState::Succeeded);
-            let code = if done {
-                "already-submitted".to_owned()
-            } else {
-                code
-            };
-            if self.is_about(&key) {
-                self.dispatch(ClientEvent::Refused { code });
-            }
-        });
+        self.dispatch(ClientEvent::Refused { code });
     }
 
     fn not_yet(self, ticket: u32, retry_after: Option<u32>) {

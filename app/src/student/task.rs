@@ -114,17 +114,19 @@ fn Answer(
     let words = words();
     let area = NodeRef::<html::Textarea>::new();
     let (blank, drafted) = (RwSignal::new(false), RwSignal::new(false));
+    let typed_here = StoredValue::new(false);
     let practice = page.task.kind == TaskKind::Practice;
     let settled = !practice && page.task.status == TaskStatus::Submitted;
     let locked = Memo::new(move |_| machine.intent.with(|intent| !intent.is_open()));
 
-    // Typed text is never overwritten by a draft; what was sent is shown while it is under way.
+    // Text that was typed here is never overwritten, neither by a draft nor by what another tab sent.
     Effect::new(move || {
         let Some(area) = area.get() else { return };
         let sent = machine
             .intent
             .with(|intent| (!intent.is_open()).then(|| intent.content.clone()));
         match sent {
+            Some(_) if typed_here.get_value() && !area.value().is_empty() => {}
             Some(sent) => area.set_value(&sent),
             None if area.value().is_empty() => {
                 if let Some(draft) = machine.shelf().draft() {
@@ -141,6 +143,7 @@ fn Answer(
         };
         let text = area.value();
         blank.set(false);
+        typed_here.set_value(true);
         drafted.set(!text.is_empty());
         machine.shelf().keep_draft(&text);
     };
@@ -164,6 +167,12 @@ fn Answer(
             // A new page gives the next attempt's number; the answer to leaving is that nobody is here to hear of a failure.
             (true, true) => drop(window().location().assign(&again)),
             (true, false) => {}
+        }
+    };
+    // The second half of a slow double click meant the button as it was at the first.
+    let click = move |event: ev::MouseEvent| {
+        if event.detail() > 1 {
+            event.prevent_default();
         }
     };
     let shortcut = move |event: ev::KeyboardEvent| {
@@ -195,7 +204,7 @@ fn Answer(
             </div>
             <div class="actions">
                 {(!settled).then(|| view! {
-                    <button class="primary" aria-disabled=move || spent().then_some("true")>{label}</button>
+                    <button class="primary" on:click=click aria-disabled=move || spent().then_some("true")>{label}</button>
                 })}
                 <p class="phase" role="status" aria-live="polite">
                     <PhaseLine machine=machine done=done asked=page.asked refused=refused blank=blank drafted=drafted/>
