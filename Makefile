@@ -1,6 +1,6 @@
 # Yici. The targets are thin; what they do is in .make/.
 .DEFAULT_GOAL := help
-.PHONY: help run build watch test check fmt clean
+.PHONY: help run build watch test model check fmt clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,9 @@ watch: ## Build for development and serve the demo, again after each change of a
 
 test: ## Run every check and every test, the browser's included, after installing what they need
 	@exec .make/test.sh
+
+model: ## Check the protocol's model in a release build, and print states, depth and time
+	@YICI_MODEL=full cargo test --release --locked -p engine --test model -- --nocapture --test-threads 1
 
 check: ## Check format, lints, layout, pins and dependencies, without running anything
 	@exec .make/check.sh
