@@ -140,6 +140,7 @@ impl Engine {
             claim: ClaimRef {
                 record_id: due.id,
                 epoch,
+                token,
             },
             action,
             trace_id: due.trace_id.clone(),

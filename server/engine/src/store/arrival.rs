@@ -89,21 +89,25 @@ pub(crate) async fn count_events(
     Ok(())
 }
 
-/// Into which bucket an arrival was decided; `None` while it is undecided.
-pub(crate) async fn find_arrival_bucket(
+/// An arrival of this record: into which bucket it was decided, or that it is undecided; `None` when there is none.
+pub(crate) async fn find_arrival(
     connection: &mut PgConnection,
     arrival_id: Uuid,
-) -> Result<Option<Bucket>, StoreError> {
+    record_id: i64,
+) -> Result<Option<Option<Bucket>>, StoreError> {
     let outcome: Option<Option<String>> =
-        sqlx::query_scalar("SELECT outcome FROM request_arrival WHERE id = $1")
+        sqlx::query_scalar("SELECT outcome FROM request_arrival WHERE id = $1 AND record_id = $2")
             .bind(arrival_id)
+            .bind(record_id)
             .fetch_optional(connection)
             .await?;
     let parse = |text: String| {
         text.parse()
             .map_err(|_| StoreError::Corrupt(format!("outcome of arrival {arrival_id}")))
     };
-    outcome.flatten().map(parse).transpose()
+    outcome
+        .map(|outcome| outcome.map(parse).transpose())
+        .transpose()
 }
 
 /// Decides and counts one arrival, if nobody has.

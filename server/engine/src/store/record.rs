@@ -6,6 +6,7 @@ use domain::RecordState;
 use sqlx::{FromRow, PgConnection, PgPool};
 use uuid::Uuid;
 
+use super::actions::ClaimRef;
 use crate::StoreError;
 
 /// What is needed to claim one key.
@@ -49,11 +50,11 @@ pub(crate) struct StoredAnswer {
 
 impl FoundRecord {
     /// The record as a finish has just left it.
-    pub(crate) fn finished(row: FinishRow, epoch: i64, fingerprint: &domain::Fingerprint) -> Self {
+    pub(crate) fn finished(row: FinishRow, fingerprint: &domain::Fingerprint) -> Self {
         Self {
-            id: row.record_id,
+            id: row.claim.record_id,
             state: row.state,
-            epoch,
+            epoch: row.claim.epoch,
             fingerprint: fingerprint.as_bytes().to_vec(),
             lease_is_live: false,
             response: row.response,
@@ -182,6 +183,8 @@ async fn insert_claims_or_find(
              SELECT i.arrival_id, c.id, i.action_type, clock_timestamp() - make_interval(secs => i.age_seconds),
                     i.client_id, i.trace_id, true
              FROM claimed c JOIN input i ON i.token = c.claim_token
+             -- A path that claims for the second time, after a purge, has its arrival already.
+             ON CONFLICT ON CONSTRAINT pk_request_arrival DO NOTHING
          ), durability AS (
              -- The finish is flushed after this and covers it; a claim lost in a crash is simply made again.
              SELECT set_config('synchronous_commit', CASE WHEN $13 THEN 'off' ELSE 'on' END, true) AS setting
@@ -234,18 +237,22 @@ async fn find_many(
     .await
 }
 
-/// Reads one record by its id.
+/// Reads the record of a key by its id; `None` when the number is another key's by now.
 pub(crate) async fn find_record(
     pool: &PgPool,
     record_id: i64,
+    subject_id: i64,
+    key: &str,
 ) -> Result<Option<FoundRecord>, StoreError> {
     let row: Option<RecordRow> = sqlx::query_as(
         "SELECT id, state, epoch, fingerprint,
                 coalesce(lease_until > clock_timestamp(), false) AS lease_is_live,
                 response_status, response_body, response_location
-         FROM idempotency_record WHERE id = $1",
+         FROM idempotency_record WHERE id = $1 AND subject_id = $2 AND idem_key = $3",
     )
     .bind(record_id)
+    .bind(subject_id)
+    .bind(key)
     .fetch_optional(pool)
     .await?;
     row.map(TryInto::try_into).transpose()
@@ -272,8 +279,7 @@ pub(crate) async fn find_record_settled(
 /// How one claim is to end.
 #[derive(Debug, Clone)]
 pub(crate) struct FinishRow {
-    pub(crate) record_id: i64,
-    pub(crate) epoch: i64,
+    pub(crate) claim: ClaimRef,
     pub(crate) state: RecordState,
     pub(crate) response: Option<StoredAnswer>,
     pub(crate) error_code: Option<&'static str>,
@@ -296,8 +302,8 @@ pub(crate) async fn finish_many(
         "WITH input AS MATERIALIZED (
              SELECT * FROM unnest(
                  $1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::text[], $6::text[], $7::text[],
-                 $8::text[], $9::text[], $12::uuid[]
-             ) AS input (record_id, epoch, state, status, body, location, error_code, bucket, defence, arrival_id)
+                 $8::text[], $9::text[], $12::uuid[], $13::uuid[]
+             ) AS input (record_id, epoch, state, status, body, location, error_code, bucket, defence, arrival_id, token)
          ), finished AS (
              UPDATE idempotency_record r
              SET state = i.state, version = r.version + 1, error_code = i.error_code, lease_until = NULL,
@@ -306,7 +312,7 @@ pub(crate) async fn finish_many(
                  -- FAILED_RETRYABLE too: once nobody tries it any more it may go like a terminal one.
                  expires_at = clock_timestamp() + make_interval(secs => $10)
              FROM input i
-             WHERE r.id = i.record_id AND r.epoch = i.epoch AND r.state = 'PROCESSING'
+             WHERE r.id = i.record_id AND r.epoch = i.epoch AND r.claim_token = i.token AND r.state = 'PROCESSING'
              RETURNING r.id, r.action_type, r.state, i.bucket, i.defence, i.arrival_id
          ), decided AS (
              -- The arrival that executed, or for the scanner the oldest, has the bucket. What a fenced owner or a crash
@@ -341,8 +347,8 @@ pub(crate) async fn finish_many(
          )
          SELECT id FROM finished",
     )
-    .bind(items.iter().map(|i| i.record_id).collect::<Vec<_>>())
-    .bind(items.iter().map(|i| i.epoch).collect::<Vec<_>>())
+    .bind(items.iter().map(|i| i.claim.record_id).collect::<Vec<_>>())
+    .bind(items.iter().map(|i| i.claim.epoch).collect::<Vec<_>>())
     .bind(items.iter().map(|i| i.state.to_string()).collect::<Vec<_>>())
     .bind(items.iter().map(|i| response(i).and_then(|r| i16::try_from(r.status).ok())).collect::<Vec<_>>())
     .bind(items.iter().map(|i| response(i).map(|r| r.body)).collect::<Vec<_>>())
@@ -353,6 +359,7 @@ pub(crate) async fn finish_many(
     .bind(retention.as_secs_f64())
     .bind(instance_id)
     .bind(items.iter().map(|i| i.arrival_id).collect::<Vec<_>>())
+    .bind(items.iter().map(|i| i.claim.token).collect::<Vec<_>>())
     .fetch_all(connection)
     .await
 }

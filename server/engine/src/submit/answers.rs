@@ -173,8 +173,7 @@ pub(super) fn finish_row(job: &FinishJob, verdict: Verdict) -> FinishRow {
         ),
     };
     FinishRow {
-        record_id: job.claim.record_id,
-        epoch: job.claim.epoch,
+        claim: job.claim,
         arrival_id: job.arrival_id,
         state,
         response: Some(response),
@@ -191,8 +190,7 @@ pub(super) fn finish_row(job: &FinishJob, verdict: Verdict) -> FinishRow {
 /// How a record ends whose execution failed for a reason that may pass.
 pub(super) fn retryable_row(claim: ClaimRef, arrival_id: Option<Uuid>) -> FinishRow {
     FinishRow {
-        record_id: claim.record_id,
-        epoch: claim.epoch,
+        claim,
         arrival_id,
         state: RecordState::FailedRetryable,
         response: None,

@@ -11,7 +11,7 @@ use crate::{
     Engine, StoreError, crash,
     store::{
         actions::{Action, ClaimRef},
-        arrival::find_arrival_bucket,
+        arrival::find_arrival,
         record::{FinishRow, FoundRecord, find_record_settled, finish_many},
         transaction::begin_finish,
     },
@@ -75,16 +75,17 @@ async fn read_back(engine: &Engine, claim: ClaimRef, arrival_id: Option<Uuid>) -
     let read = async {
         let mut transaction = begin_finish(&engine.0.pools.work).await?;
         let record = find_record_settled(&mut transaction, claim.record_id).await?;
-        let bucket = match arrival_id {
-            Some(id) => find_arrival_bucket(&mut transaction, id).await?,
-            None => None,
+        let arrival = match arrival_id {
+            Some(id) => find_arrival(&mut transaction, id, claim.record_id).await?,
+            None => Some(None),
         };
         transaction.commit().await?;
-        Ok::<_, StoreError>((record, bucket))
+        Ok::<_, StoreError>(record.zip(arrival))
     };
     match read.await {
-        Ok((None, _)) => Executed::Missing,
-        Ok((Some(record), bucket)) => Executed::Overtaken { record, bucket },
+        // The arrival was written with the claim. Without it the claim was forgotten, and its number may be another key's.
+        Ok(None) => Executed::Missing,
+        Ok(Some((record, bucket))) => Executed::Overtaken { record, bucket },
         Err(error) => {
             tracing::error!(
                 record_id = claim.record_id,
@@ -153,7 +154,9 @@ pub(crate) async fn finish_set(
     Ok(jobs
         .iter()
         .map(|job| {
-            let row = rows.iter().find(|row| row.record_id == job.claim.record_id);
+            let row = rows
+                .iter()
+                .find(|row| row.claim.record_id == job.claim.record_id);
             row.map_or(Finished::NoClaim, |row| Finished::Committed(row.clone()))
         })
         .collect())

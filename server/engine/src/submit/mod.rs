@@ -165,7 +165,7 @@ impl Engine {
         own: &Own,
     ) -> Result<Step, StoreError> {
         let claim = match self.0.claims.run(claim_row(intent, own)).await? {
-            Claimed::Won { record_id, epoch } => ClaimRef { record_id, epoch },
+            Claimed::Won { record_id, epoch } => own.claim(record_id, epoch),
             Claimed::Found(record) => match self.take_over(&record, intent, own).await? {
                 TakeOver::Won(claim) => claim,
                 TakeOver::MovedOn => return Ok(Step::Again),
@@ -193,14 +193,14 @@ impl Engine {
         Ok(match finish::execute(self, job).await {
             Executed::Ended(row) => {
                 let answer = answers::of_execution(row.response.as_ref(), row.bucket, intent);
-                let record = FoundRecord::finished(row, claim.epoch, &intent.fingerprint);
+                let record = FoundRecord::finished(row, &intent.fingerprint);
                 Step::Answered(answer, Some(record))
             }
-            // Fenced, and nobody runs it: what was verified as not done may be done now.
+            // Fenced, and nobody alive runs it: what is verified as not done may be done now.
             Executed::Overtaken {
                 record,
                 bucket: None,
-            } if record.state == RecordState::FailedRetryable => Step::Again,
+            } if !record.lease_is_live && !record.state.is_terminal() => Step::Again,
             Executed::Overtaken { record, bucket } => {
                 let answer = self.answer_overtaken(&record, bucket, intent, own).await;
                 Step::Answered(answer, Some(record))
@@ -248,10 +248,7 @@ impl Engine {
                 )
                 .await?;
                 Ok(epoch.map_or(TakeOver::MovedOn, |epoch| {
-                    TakeOver::Won(ClaimRef {
-                        record_id: record.id,
-                        epoch,
-                    })
+                    TakeOver::Won(own.claim(record.id, epoch))
                 }))
             }
         }
@@ -359,7 +356,14 @@ impl Engine {
             tokio::time::sleep(pause.min(intent.wait.saturating_sub(intent.arrived.elapsed())))
                 .await;
             pause = (pause * 2).min(LOOK_EVERY.1);
-            match find_record(&self.0.pools.work, record.id).await? {
+            match find_record(
+                &self.0.pools.work,
+                record.id,
+                intent.subject_id,
+                intent.key.as_str(),
+            )
+            .await?
+            {
                 Some(seen) if seen.lease_is_live || seen.state.is_terminal() => record = seen,
                 _ => return Ok(Step::Again),
             }
@@ -398,6 +402,16 @@ impl Engine {
 struct Own {
     token: Uuid,
     arrival_id: Uuid,
+}
+
+impl Own {
+    const fn claim(&self, record_id: i64, epoch: i64) -> ClaimRef {
+        ClaimRef {
+            record_id,
+            epoch,
+            token: self.token,
+        }
+    }
 }
 
 /// How far one step came.

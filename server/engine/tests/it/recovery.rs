@@ -341,3 +341,39 @@ async fn a_failure_that_passes_is_told_and_the_same_key_runs_again(pool: PgPool)
     let expected = [("failed_retryable", 1), ("new", 2)];
     assert_eq!(counters, expected.map(|(name, n)| (name.to_owned(), n)));
 }
+
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn a_claim_that_a_crash_of_postgres_forgot_does_not_finish_the_key_that_got_its_number(
+    pool: PgPool,
+) {
+    let world = World::new(pool).await;
+    let task = world.assignment().await;
+    let student = world.actor("student1").await;
+    let mut lock = world.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE submission IN EXCLUSIVE MODE")
+        .execute(&mut *lock)
+        .await
+        .unwrap();
+    let owner = {
+        let (engine, arrival) = (world.engine.clone(), arrival("k1", &task, 1, "mine"));
+        tokio::spawn(async move { engine.submit(&student, arrival).await.unwrap() })
+    };
+    while world.count("SELECT count(*) FROM request_arrival").await == 0 {
+        tokio::task::yield_now().await;
+    }
+    // As after the crash: the claim and its arrival are gone, and another key's claim has the same number and epoch.
+    sqlx::raw_sql(
+        "DELETE FROM request_arrival;
+         UPDATE idempotency_record SET idem_key = 'k2', claim_token = gen_random_uuid(), subject_id = 2",
+    )
+    .execute(&world.pool)
+    .await
+    .unwrap();
+    lock.commit().await.unwrap();
+    let answer: Answer = owner.await.unwrap();
+    assert_eq!((answer.status, answer.bucket), (201, Bucket::New));
+    assert_eq!(body(&answer)["student_id"], "1");
+    assert_eq!(record(&world, "k2").await, ("PROCESSING".into(), 1, 1, 1));
+    assert_eq!(record(&world, "k1").await.0, "SUCCEEDED");
+    assert_eq!(world.count("SELECT count(*) FROM submission").await, 1);
+}

@@ -74,7 +74,10 @@ async fn the_client_timed_out_but_the_server_had_succeeded(pool: PgPool) {
     {
         tokio::task::yield_now().await;
     }
-    let retry = submit(&world, arrival("k", &task, 1, "x")).await.unwrap();
+    // The row is there a moment before the process has heard of its commit.
+    let mut retry = arrival("k", &task, 1, "x");
+    retry.wait = Duration::from_secs(10);
+    let retry = submit(&world, retry).await.unwrap();
     assert_eq!(
         (retry.status, retry.bucket, retry.replayed),
         (201, Bucket::Reused, true)

@@ -8,6 +8,7 @@ use domain::ActionType;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 mod task_submit;
 
@@ -27,13 +28,16 @@ pub struct Policy {
     pub lease: Option<Duration>,
 }
 
-/// A claim as its effects are asked for: the guard checks both numbers.
+/// A claim as its effects are asked for: the guard checks all of it.
 #[derive(Debug, Clone, Copy)]
 pub struct ClaimRef {
     /// The record.
     pub record_id: i64,
     /// The epoch under which it was claimed.
     pub epoch: i64,
+    /// The claim's own. A Postgres that forgot an unflushed claim in a crash may issue its number again, under the same first
+    /// epoch, to another key; only the token tells them apart.
+    pub token: Uuid,
 }
 
 /// What the effects of one claim came to.
@@ -137,7 +141,7 @@ pub trait Action: Send + Sync {
 
     /// Runs the effects of a set of claims inside the caller's transaction and says what each came to.
     ///
-    /// INVARIANT: every effect selects from the guard (state PROCESSING and the same epoch, row locked in the order of ids),
+    /// INVARIANT: every effect selects from the guard (state PROCESSING, the same epoch and token, row locked in the order of ids),
     /// so a claim that was taken over has no effect and no verdict. One item never aborts the others.
     fn run_effects<'a>(
         &'a self,

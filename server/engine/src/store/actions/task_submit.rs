@@ -279,8 +279,8 @@ async fn insert_submissions(
                     (r.request ->> 'submit_version')::integer AS submit_version,
                     r.request ->> 'content' AS content
              FROM idempotency_record r
-             JOIN unnest($1::bigint[], $2::bigint[]) AS input (record_id, epoch)
-               ON input.record_id = r.id AND input.epoch = r.epoch
+             JOIN unnest($1::bigint[], $2::bigint[], $3::uuid[]) AS input (record_id, epoch, token)
+               ON input.record_id = r.id AND input.epoch = r.epoch AND input.token = r.claim_token
              WHERE r.state = 'PROCESSING'
              ORDER BY r.id
              FOR UPDATE OF r
@@ -314,6 +314,7 @@ async fn insert_submissions(
     )
     .bind(record_ids)
     .bind(epochs)
+    .bind(claims.iter().map(|c| c.token).collect::<Vec<_>>())
     .fetch_all(connection)
     .await
 }
