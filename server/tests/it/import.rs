@@ -321,7 +321,7 @@ async fn an_import_beside_a_running_execution_waits_for_its_result(pool: PgPool)
         tokio::spawn(async move { import(&engine, format!("{HEADER}2,student1,1,work\n")).await })
     };
     // It has found the record and looks at it again and again.
-    until(&world.pool, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%FROM idempotency_record WHERE id = $1' AND datname = current_database())").await;
+    until(&world.pool, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%FROM idempotency_record WHERE id = $1 AND subject_id%' AND query NOT LIKE '%pg_stat_activity%' AND datname = current_database())").await;
     other.rollback().await.unwrap();
     assert_eq!(running.await.unwrap().unwrap().status, 201);
     assert_eq!(importing.await.unwrap().0.report.reused, 1);
