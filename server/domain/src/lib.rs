@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod command;
+pub mod compensation;
 pub mod fingerprint;
 pub mod key;
 pub mod outcome;

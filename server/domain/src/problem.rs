@@ -70,6 +70,20 @@ problems! {
     TaskClosed 409 "The task is closed" "Ask the teacher whether it can be reopened.";
     /// Not the version that is current.
     VersionNotCurrent 409 "The submit_version is not the current one" "Fetch the task again and send the version that it gives.";
+    /// The record has finished and is never touched again.
+    AlreadyTerminal 409 "The record has already finished" "Nothing has to be done; look at its stored answer.";
+    /// The record is not as it was seen, or its owner is alive.
+    Stale 409 "The record has moved on" "Look at the record again and decide anew, with its present version.";
+    /// What was found forbids the action.
+    EvidenceForbids 422 "The evidence forbids this" "Choose one of the actions in `evidence.permitted`.";
+    /// The one who asks cannot be the one who approves.
+    SecondPersonNeeded 403 "A second person has to decide" "Ask another admin to approve or reject it.";
+    /// The compensation does not wait for a decision any more.
+    AlreadyDecided 409 "This was already decided" "Look at the compensation; ask for a new one where that is needed.";
+    /// A person ended the request.
+    ClosedByAdmin 409 "An administrator closed this request" "It was not done and will not be; send it anew, with a new key, if it is still wanted.";
+    /// More records than one bulk may have.
+    BulkTooLarge 422 "Too many records for one bulk" "Narrow the filter.";
     /// Too many requests.
     RateLimited 429 "Too many requests" "Wait for the seconds in `Retry-After`, then repeat with the same key.";
     /// The first execution failed for a reason that may pass.

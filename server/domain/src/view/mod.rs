@@ -3,6 +3,7 @@
 //! Ids and times are strings: ids so that no number is rounded, times (RFC 3339, UTC) so that no date library reaches the browser.
 
 pub mod account;
+pub mod compensation;
 pub mod panel;
 pub mod progress;
 pub mod record;
@@ -10,6 +11,10 @@ pub mod request;
 pub mod task;
 
 pub use account::Account;
+pub use compensation::{
+    AuditEntry, AuditFilter, AuditPage, BulkAnswer, BulkResult, BulkStatus, BulkView,
+    CompensationAnswer, CompensationEvent, CompensationPage, CompensationView, EvidenceView,
+};
 pub use panel::{ActionCounters, Counters, Gauges, Latency, PanelView, SeriesPoint, Window};
 pub use progress::{
     ChildReport, ClassProgress, ClassView, StudentProgress, StudentView, TaskProgress,
