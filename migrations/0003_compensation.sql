@@ -20,8 +20,9 @@ CREATE TABLE compensation (
     bulk_id bigint,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     expires_at timestamptz,
+    -- Who decided, when a second person was needed.
+    decided_by bigint,
     CONSTRAINT pk_compensation PRIMARY KEY (id),
-    CONSTRAINT uk_compensation_key UNIQUE (actor_id, idem_key),
     CONSTRAINT fk_compensation_actor FOREIGN KEY (actor_id) REFERENCES account (id),
     CONSTRAINT ck_compensation_action CHECK (action IN ('verify', 'complete', 'release', 're_execute', 'fail')),
     CONSTRAINT ck_compensation_status
@@ -29,6 +30,8 @@ CREATE TABLE compensation (
     CONSTRAINT ck_compensation_refusal CHECK ((status = 'refused') = (refusal IS NOT NULL)),
     CONSTRAINT ck_compensation_expiry CHECK (status <> 'awaiting_approval' OR expires_at IS NOT NULL)
 );
+-- The command line without a name has one scope of keys; records of a bulk have no keys.
+CREATE UNIQUE INDEX uk_compensation_key ON compensation (coalesce(actor_id, 0), idem_key) WHERE idem_key IS NOT NULL;
 CREATE INDEX ix_compensation_record ON compensation (record_id, id);
 CREATE INDEX ix_compensation_awaiting ON compensation (expires_at, id) WHERE status = 'awaiting_approval';
 

@@ -52,6 +52,8 @@ async fn serve_on(
         lease: settings.lease,
         stuck_after: settings.stuck_after,
         retention: settings.retention,
+        second_person: settings.second_person,
+        ..EngineConfig::default()
     };
     let engine = Engine::start(database.pools.clone(), config).await?;
     if demo {
@@ -77,6 +79,11 @@ async fn serve_on(
             (engine.clone(), stopping.clone(), settings.scan_interval);
         tokio::spawn(async move { engine.run_scanner(interval, stopping).await })
     };
+    let bulks = {
+        let (engine, stopping, interval) =
+            (engine.clone(), stopping.clone(), settings.scan_interval);
+        tokio::spawn(async move { engine.run_bulks(interval, stopping).await })
+    };
     let app = router(state).into_make_service_with_connect_info::<SocketAddr>();
     println!("Yici serves on http://{address}");
     tracing::info!(%address, "serving");
@@ -99,11 +106,14 @@ async fn serve_on(
             Ok(())
         }
     };
-    if let Err(error) = scanner.await {
-        tracing::error!(
-            error = &error as &dyn std::error::Error,
-            "the scanner failed"
-        );
+    for (name, task) in [("scanner", scanner), ("runner of bulks", bulks)] {
+        if let Err(error) = task.await {
+            tracing::error!(
+                name,
+                error = &error as &dyn std::error::Error,
+                "a task failed"
+            );
+        }
     }
     engine.stop(DRAIN).await;
     tracing::info!("stopped");

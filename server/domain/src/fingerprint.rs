@@ -20,7 +20,15 @@ impl Fingerprint {
         action: ActionType,
         canonical_request: &impl Serialize,
     ) -> Result<Self, serde_json::Error> {
-        let bytes = serde_json_canonicalizer::to_vec(&(action, canonical_request))?;
+        Self::of_canonical(&(action, canonical_request))
+    }
+
+    /// Hashes anything else that has a key of its own, such as a compensation.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn of_canonical(value: &impl Serialize) -> Result<Self, serde_json::Error> {
+        let bytes = serde_json_canonicalizer::to_vec(value)?;
         Ok(Self(Sha256::digest(&bytes).into()))
     }
 

@@ -16,3 +16,7 @@ pub struct Actor {
 /// The W3C trace id of the request that is being served: 32 lower-case hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceId(pub String);
+
+/// Where a request came from, as the audit keeps it: the peer's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin(pub String);

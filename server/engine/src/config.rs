@@ -13,6 +13,20 @@ pub struct EngineConfig {
     pub stuck_after: Duration,
     /// For how long a finished record answers its key.
     pub retention: Duration,
+    /// Which compensations need a second person.
+    pub second_person: SecondPerson,
+    /// For how long a second person may decide.
+    pub approval_valid: Duration,
+}
+
+/// Which compensations need a second person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SecondPerson {
+    /// Those of actions whose policy says so.
+    #[default]
+    ByPolicy,
+    /// All that change a record.
+    Always,
 }
 
 impl Default for EngineConfig {
@@ -22,6 +36,8 @@ impl Default for EngineConfig {
             lease: Duration::from_secs(30),
             stuck_after: Duration::from_secs(300),
             retention: Duration::from_secs(24 * 3600),
+            second_person: SecondPerson::default(),
+            approval_valid: Duration::from_secs(24 * 3600),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use sqlx::PgPool;
+use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
@@ -49,6 +50,8 @@ pub(crate) struct Inner {
     pub(crate) recorder: Recorder,
     pub(crate) executions: TaskTracker,
     pub(crate) stopping: CancellationToken,
+    /// Wakes this process's runner of bulks; another's finds a bulk by itself.
+    pub(crate) bulk_started: Notify,
 }
 
 impl std::fmt::Debug for Engine {
@@ -98,6 +101,7 @@ impl Engine {
             recorder: Recorder::start(pools.work.clone(), instance_id),
             executions: TaskTracker::new(),
             stopping: CancellationToken::new(),
+            bulk_started: Notify::new(),
             instance_id,
             config,
             pools,

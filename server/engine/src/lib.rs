@@ -7,6 +7,7 @@
 
 mod actor;
 mod answer;
+mod compensate;
 mod config;
 pub mod crash;
 mod engine;
@@ -21,9 +22,10 @@ mod store;
 mod submit;
 mod verify;
 
-pub use actor::{Actor, TraceId};
+pub use actor::{Actor, Origin, TraceId};
 pub use answer::{Answer, Arrival};
-pub use config::EngineConfig;
+pub use compensate::{BulkError, BulkTarget, Compensate, CompensateError, MAX_REASON, Requester};
+pub use config::{EngineConfig, SecondPerson};
 pub use engine::{Engine, Pools};
 pub use error::{StoreError, SubmitError};
 pub use people::{AccountPassword, AddAccountError, DemoError, NewAccount, TokenKind};

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The longest page of a list.
-const MAX_PAGE: u32 = 200;
+pub(crate) const MAX_PAGE: u32 = 200;
 /// A page when none is asked for.
 const DEFAULT_PAGE: u32 = 50;
 
@@ -231,14 +231,10 @@ impl Engine {
         &self,
         filter: &RecordFilter,
     ) -> Result<Option<RecordPage>, StoreError> {
-        let after = match filter.after.as_deref().map(str::parse::<i64>) {
-            Some(Err(_)) => return Ok(None),
-            Some(Ok(after)) => Some(after),
-            None => None,
+        let Some((after, limit)) = cursor(filter.after.as_deref(), filter.limit) else {
+            return Ok(None);
         };
-        let limit = i64::from(filter.limit.unwrap_or(DEFAULT_PAGE).clamp(1, MAX_PAGE));
-        // One more than asked for tells whether there is a next page.
-        let mut records = record_list::list_records(
+        let found = record_list::list_records(
             &self.0.pools.reading,
             filter,
             after,
@@ -246,15 +242,32 @@ impl Engine {
             self.0.config.stuck_after,
         )
         .await?;
-        let full = i64::try_from(records.len()).is_ok_and(|n| n > limit);
-        if full {
-            records.pop();
-        }
-        let next = full
-            .then(|| records.last().map(|last| last.id.clone()))
-            .flatten();
+        let (records, next) = page(found, limit, |record| record.id.clone());
         Ok(Some(RecordPage { records, next }))
     }
+}
+
+/// The cursor and the length of a page; `None` when the cursor is none of ours.
+pub(crate) fn cursor(after: Option<&str>, limit: Option<u32>) -> Option<(Option<i64>, i64)> {
+    let after = after.map(str::parse).transpose().ok()?;
+    Some((
+        after,
+        i64::from(limit.unwrap_or(DEFAULT_PAGE).clamp(1, MAX_PAGE)),
+    ))
+}
+
+/// Makes a page of what was found, which is one more than asked for when there is a next page.
+pub(crate) fn page<T>(
+    mut found: Vec<T>,
+    limit: i64,
+    cursor: impl Fn(&T) -> String,
+) -> (Vec<T>, Option<String>) {
+    let full = i64::try_from(found.len()).is_ok_and(|n| n > limit);
+    if full {
+        found.pop();
+    }
+    let next = if full { found.last().map(cursor) } else { None };
+    (found, next)
 }
 
 fn add(counters: &mut Counters, name: &str, n: i64) -> Result<(), StoreError> {

@@ -11,6 +11,8 @@ use crate::{
     Engine, StoreError,
     store::{
         actions::{ClaimRef, REGISTRY},
+        compensation::expire_compensations,
+        record::Executor,
         recovery::reclaim,
         scan::{self, Due},
     },
@@ -84,12 +86,13 @@ impl Engine {
         Ok(taken)
     }
 
-    /// Deletes one small set of everything that has expired.
+    /// Ends what nobody decided in time, and deletes one small set of everything that has expired.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn purge_once(&self) -> Result<(), StoreError> {
         let pool = &self.0.pools.work;
+        expire_compensations(pool, PURGE_SET).await?;
         let records = scan::delete_expired_records(pool, PURGE_SET).await?;
         let arrivals = scan::delete_old_arrivals(pool, ARRIVALS_KEPT_DAYS, PURGE_SET).await?;
         let tokens = scan::delete_expired_tokens(pool, PURGE_SET).await?;
@@ -101,9 +104,7 @@ impl Engine {
 
     /// Brings one record on; `Some` says why it is still unfinished.
     async fn recover(&self, due: &Due) -> Result<Option<&'static str>, StoreError> {
-        let action = REGISTRY
-            .find(&due.action_type)
-            .ok_or_else(|| StoreError::Corrupt(format!("action {:?}", due.action_type)))?;
+        let action = REGISTRY.of_stored(&due.action_type)?;
         let (state, epoch) = match due.state {
             RecordState::FailedRetryable => (due.state, due.epoch),
             _ => match self.verify(due.id, true).await? {
@@ -144,7 +145,7 @@ impl Engine {
             },
             action,
             trace_id: due.trace_id.clone(),
-            arrival_id: None,
+            executor: Executor::Scanner,
         };
         Ok(match finish::execute(self, job).await {
             Executed::Ended(row) if row.state.is_terminal() => None,

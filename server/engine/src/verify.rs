@@ -1,13 +1,16 @@
 //! Verification: what became of an execution that did not end, by evidence and never by guessing.
 
-use domain::{Bucket, Defence, RecordState, state::RecordEvent};
+use domain::{Bucket, Defence, RecordState, compensation::CompensationAction, state::RecordEvent};
+use sqlx::PgConnection;
 
 use crate::{
     Engine, StoreError,
+    compensate::evidence_view,
     store::{
         actions::{Evidence, REGISTRY},
+        compensation::{NewEvent, insert_event},
         record::StoredAnswer,
-        recovery::{Suspect, Verified, lock_suspect, update_verified},
+        recovery::{Locked, Moved, lock_suspect, update_locked},
         transaction::begin_finish,
     },
 };
@@ -27,91 +30,111 @@ impl Engine {
         let Some(suspect) = lock_suspect(&mut transaction, record_id).await? else {
             return Ok(None);
         };
-        let action = REGISTRY
-            .find(&suspect.action_type)
-            .ok_or_else(|| StoreError::Corrupt(format!("action {:?}", suspect.action_type)))?;
+        let action = REGISTRY.of_stored(&suspect.action_type)?;
         // Begun after the lock is held: what an owner committed before is seen, and after it cannot commit any more.
         let evidence = action.find_evidence(&mut transaction, record_id).await?;
         if matches!(evidence, Evidence::Present { .. }) {
             action.complete_effects(&mut transaction, record_id).await?;
         }
-        let verified = conclude(&suspect, evidence)?;
-        let retention = self.0.config.retention;
-        let moved = update_verified(
-            &mut transaction,
-            self.0.instance_id,
-            retention,
-            &suspect,
-            &verified,
-            compensating,
-        )
-        .await?;
-        if !moved {
-            return Err(StoreError::Corrupt(format!(
-                "record {record_id} moved under its lock"
-            )));
+        let seen = evidence_view(&evidence, suspect.now)?;
+        let mut moved = conclude(&suspect, evidence)?;
+        moved.compensated = compensating && moved.state == RecordState::Succeeded;
+        self.move_locked(&mut transaction, &suspect, &moved).await?;
+        if moved.compensated {
+            let event = NewEvent {
+                compensation_id: None,
+                record_id,
+                event: "applied",
+                action: CompensationAction::Complete,
+                actor_id: None,
+                reason: "its lease ran out, and the business row is there",
+                evidence: Some(&seen),
+            };
+            insert_event(&mut transaction, &event).await?;
         }
         transaction.commit().await?;
         tracing::info!(
             record_id,
             trace_id = suspect.trace_id,
             from = %suspect.state,
-            to = %verified.state,
+            to = %moved.state,
             "verified an execution that did not end"
         );
-        Ok(Some(verified.state))
+        Ok(Some(moved.state))
+    }
+
+    /// Moves a record that the transaction holds locked.
+    pub(crate) async fn move_locked(
+        &self,
+        connection: &mut PgConnection,
+        locked: &Locked,
+        moved: &Moved,
+    ) -> Result<(), StoreError> {
+        let retention = self.0.config.retention;
+        let updated =
+            update_locked(connection, self.0.instance_id, retention, locked, moved).await?;
+        // INVARIANT: nobody else moves a record whose lock is held.
+        updated.then_some(()).ok_or_else(|| {
+            StoreError::Corrupt(format!("record {} moved under its lock", locked.id))
+        })
     }
 }
 
 /// Where evidence leads, by the state machine.
-fn conclude(suspect: &Suspect, evidence: Evidence) -> Result<Verified, StoreError> {
-    let unknown = match suspect.state {
-        RecordState::Processing => step(suspect.state, RecordEvent::LeaseRanOut)?,
-        other => other,
+pub(crate) fn conclude(locked: &Locked, evidence: Evidence) -> Result<Moved, StoreError> {
+    let unknown = fenced(locked)?;
+    let still = |state| Moved {
+        state,
+        response: None,
+        error_code: None,
+        bucket: Bucket::Unknown,
+        defence: Defence::Record,
+        fence: locked.state == RecordState::Processing,
+        compensated: false,
     };
     Ok(match evidence {
         Evidence::Present {
             by_this_record,
             body,
             location,
-        } => Verified {
-            state: step(unknown, RecordEvent::VerifiedPresent)?,
-            response: Some(StoredAnswer {
-                status: if by_this_record { 201 } else { 200 },
-                body,
-                location: Some(location),
-            }),
-            error_code: None,
-            bucket: if by_this_record {
-                Bucket::New
+        } => {
+            let (status, bucket, defence) = if by_this_record {
+                (201, Bucket::New, Defence::Record)
             } else {
-                Bucket::ConstraintConflict
-            },
-            defence: if by_this_record {
-                Defence::Record
-            } else {
-                Defence::Constraint
-            },
-        },
+                (200, Bucket::ConstraintConflict, Defence::Constraint)
+            };
+            Moved {
+                response: Some(StoredAnswer {
+                    status,
+                    body,
+                    location: Some(location),
+                }),
+                bucket,
+                defence,
+                ..still(step(unknown, RecordEvent::VerifiedPresent)?)
+            }
+        }
         // Another content in its place: this one did not happen. Running again finds the constraint and says so.
-        Evidence::Absent | Evidence::Other { .. } => Verified {
-            state: step(unknown, RecordEvent::VerifiedAbsent)?,
-            response: None,
+        Evidence::Absent | Evidence::Other { .. } => Moved {
             error_code: Some(domain::ProblemCode::TemporaryFailure.into()),
             bucket: Bucket::New,
             defence: Defence::None,
+            ..still(step(unknown, RecordEvent::VerifiedAbsent)?)
         },
-        Evidence::NotKnown => Verified {
-            state: unknown,
-            response: None,
-            error_code: None,
-            bucket: Bucket::Unknown,
-            defence: Defence::Record,
-        },
+        Evidence::NotKnown => still(unknown),
     })
 }
 
-fn step(state: RecordState, event: RecordEvent) -> Result<RecordState, StoreError> {
+/// The state of a locked record once its owner is fenced.
+pub(crate) fn fenced(locked: &Locked) -> Result<RecordState, StoreError> {
+    match locked.state {
+        RecordState::Processing => step(locked.state, RecordEvent::LeaseRanOut),
+        other => Ok(other),
+    }
+}
+
+/// The next state, or the report of a fault of ours.
+pub(crate) fn step(state: RecordState, event: RecordEvent) -> Result<RecordState, StoreError> {
     state
         .apply(event)
         .map_err(|invalid| StoreError::Corrupt(invalid.to_string()))

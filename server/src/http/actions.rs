@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use domain::{IdempotencyKey, ProblemCode, Role, key::InvalidKey};
+use domain::{ProblemCode, Role};
 use engine::{Action, Answer, Arrival, Engine, REGISTRY, ReadError, TraceId};
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
@@ -18,6 +18,7 @@ use http::{
 
 use super::{
     body::JsonBytes,
+    key::read_key,
     problem::{ApiProblem, PROBLEM_JSON},
 };
 use crate::auth::Signed;
@@ -25,7 +26,6 @@ use crate::auth::Signed;
 /// The longest wait that a caller may ask for.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_STATUS: HeaderName = HeaderName::from_static("idempotency-status");
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
@@ -75,28 +75,6 @@ async fn submit(
     let answer = engine.submit(&actor, arrival).await?;
     engine::crash::point("before_answer");
     Ok(respond(answer))
-}
-
-/// The one `Idempotency-Key`.
-fn read_key(headers: &HeaderMap) -> Result<IdempotencyKey, ApiProblem> {
-    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
-    let first = values
-        .next()
-        .ok_or_else(|| ApiProblem::plain(ProblemCode::KeyMissing))?;
-    if values.next().is_some() {
-        return Err(ApiProblem::new(
-            ProblemCode::KeyInvalid,
-            "There are two Idempotency-Key headers; send exactly one.",
-        ));
-    }
-    IdempotencyKey::from_header(first.as_bytes()).map_err(|error| {
-        let code = if error == InvalidKey::Empty {
-            ProblemCode::KeyMissing
-        } else {
-            ProblemCode::KeyInvalid
-        };
-        ApiProblem::new(code, format!("{error}. {}", code.advice()))
-    })
 }
 
 /// `Prefer: wait=N` (RFC 7240) in seconds, at most 30; anything else is no preference.

@@ -14,6 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::ProblemCode;
+use engine::Origin;
 use governor::{
     DefaultKeyedRateLimiter, Quota,
     clock::{Clock, DefaultClock},
@@ -96,9 +97,9 @@ pub async fn note_peer(mut request: Request, next: Next) -> Response {
         .extensions()
         .get::<ConnectInfo<SocketAddr>>()
         .map(|info| info.0.ip());
-    request.extensions_mut().insert(Peer(
-        address.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)),
-    ));
+    let address = address.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+    request.extensions_mut().insert(Peer(address));
+    request.extensions_mut().insert(Origin(address.to_string()));
     next.run(request).await
 }
 

@@ -17,13 +17,16 @@ use tower_http::{
 
 pub mod actions;
 pub mod body;
+pub mod compensations;
 pub mod feed;
 pub mod health;
+pub mod key;
 pub mod limits;
 pub mod pages;
 pub mod panel;
 pub mod problem;
 pub mod problem_pages;
+pub mod query;
 pub mod reports;
 pub mod session;
 pub mod tasks;
@@ -66,6 +69,7 @@ pub fn router(state: AppState) -> Router {
         .merge(tasks::router())
         .merge(reports::router())
         .merge(panel::router())
+        .merge(compensations::router())
         .fallback(async || StatusCode::NOT_FOUND);
     let limited = Router::new()
         .nest("/api/v1", api)

@@ -9,7 +9,7 @@ use axum::{
     routing::get,
 };
 use domain::{
-    ProblemCode, Role,
+    Role,
     view::{PanelView, RecordFilter, RecordPage, Window},
 };
 use engine::Engine;
@@ -17,7 +17,12 @@ use futures::{Stream, StreamExt};
 use serde::Deserialize;
 use tokio_stream::wrappers::WatchStream;
 
-use super::{AppState, feed::PanelFeed, problem::ApiProblem};
+use super::{
+    AppState,
+    feed::PanelFeed,
+    problem::ApiProblem,
+    query::{self, checked},
+};
 use crate::auth::Signed;
 
 /// Who sees the panel.
@@ -38,12 +43,6 @@ pub fn router() -> Router<AppState> {
 struct PanelQuery {
     #[serde(default)]
     window: Window,
-}
-
-fn checked<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, ApiProblem> {
-    query
-        .map(|Query(query)| query)
-        .map_err(|error| ApiProblem::new(ProblemCode::InvalidQuery, error.body_text()))
 }
 
 async fn show_panel(
@@ -90,27 +89,7 @@ async fn list_records(
 ) -> Result<Json<RecordPage>, ApiProblem> {
     signed.require(READERS)?;
     let filter = checked(query)?;
-    if filter
-        .limit
-        .is_some_and(|limit| !(1..=200).contains(&limit))
-    {
-        return Err(ApiProblem::new(
-            ProblemCode::InvalidQuery,
-            "`limit` must be 1 to 200.",
-        ));
-    }
-    let texts = [&filter.action, &filter.subject, &filter.q];
-    if texts.into_iter().flatten().any(|text| text.contains('\0')) {
-        return Err(ApiProblem::new(
-            ProblemCode::InvalidQuery,
-            "The NUL character is in no record.",
-        ));
-    }
+    query::check_list(filter.limit, &[&filter.action, &filter.subject, &filter.q])?;
     let page = engine.list_records(&filter).await?;
-    page.map(Json).ok_or_else(|| {
-        ApiProblem::new(
-            ProblemCode::InvalidQuery,
-            "`after` is no cursor of this list.",
-        )
-    })
+    query::page(page)
 }

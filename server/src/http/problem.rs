@@ -12,6 +12,8 @@ use http::{
     HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
 };
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// The media type of problems.
 pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -24,6 +26,7 @@ pub struct ApiProblem {
     code: ProblemCode,
     detail: String,
     retry_after: Option<u32>,
+    more: Option<Box<Map<String, Value>>>,
 }
 
 impl ApiProblem {
@@ -33,12 +36,27 @@ impl ApiProblem {
             code,
             detail: detail.into(),
             retry_after: None,
+            more: None,
         }
     }
 
     /// A problem whose advice says it all.
     pub fn plain(code: ProblemCode) -> Self {
         Self::new(code, code.advice())
+    }
+
+    /// Nothing is accepted now: the store is away, or this process is stopping.
+    pub fn unavailable() -> Self {
+        Self::plain(ProblemCode::StoreUnavailable).retry_after(OUTAGE_RETRY_AFTER)
+    }
+
+    /// The same, with members of its own (RFC 9457, extension members).
+    #[must_use]
+    pub fn with(self, more: Map<String, Value>) -> Self {
+        Self {
+            more: Some(Box::new(more)),
+            ..self
+        }
     }
 
     /// The same, with the seconds to wait.
@@ -58,7 +76,7 @@ impl From<StoreError> for ApiProblem {
                 error = &error as &dyn std::error::Error,
                 "the store is away"
             );
-            return Self::plain(ProblemCode::StoreUnavailable).retry_after(OUTAGE_RETRY_AFTER);
+            return Self::unavailable();
         }
         tracing::error!(error = &error as &dyn std::error::Error, "a request failed");
         Self::plain(ProblemCode::Internal)
@@ -71,9 +89,7 @@ impl From<SubmitError> for ApiProblem {
             SubmitError::Store(error) => error.into(),
             SubmitError::UnknownAction => Self::plain(ProblemCode::NotFound),
             SubmitError::InvalidCommand(detail) => Self::new(ProblemCode::InvalidBody, detail),
-            SubmitError::Stopping => {
-                Self::plain(ProblemCode::StoreUnavailable).retry_after(OUTAGE_RETRY_AFTER)
-            }
+            SubmitError::Stopping => Self::unavailable(),
         }
     }
 }
@@ -106,7 +122,10 @@ pub async fn render(request: Request, next: Next) -> Response {
             None => return response,
         },
     };
-    let body = Problem::new(problem.code, problem.detail, trace_id);
+    let body = ProblemBody {
+        problem: Problem::new(problem.code, problem.detail, trace_id),
+        more: problem.more,
+    };
     let (mut parts, _) = response.into_parts();
     parts.headers.remove(CONTENT_LENGTH);
     parts.headers.insert(CONTENT_TYPE, PROBLEM_JSON);
@@ -117,6 +136,15 @@ pub async fn render(request: Request, next: Next) -> Response {
         parts,
         Body::from(serde_json::to_vec(&body).unwrap_or_default()),
     )
+}
+
+/// A problem with its own members beside those of all.
+#[derive(Serialize)]
+struct ProblemBody {
+    #[serde(flatten)]
+    problem: Problem,
+    #[serde(flatten)]
+    more: Option<Box<Map<String, Value>>>,
 }
 
 /// What an error without our body means.

@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use domain::Role;
+use engine::SecondPerson;
 
 use super::{
     DatabaseSettings, FrontLockOnFailure, Invocation, NewAccount, Settings, SettingsError,
@@ -142,6 +143,9 @@ pub(super) struct ServeArgs {
         value_name = "degrade|refuse"
     )]
     front_lock_on_failure: Option<Raw>,
+    /// Who may compensate alone: by the action's `policy`, or nobody (`always` a second admin) [default: policy]
+    #[arg(long, env = "YICI_SECOND_PERSON", value_name = "policy|always")]
+    second_person: Option<Raw>,
     /// The external reward provider [default: none]
     #[arg(
         long,
@@ -285,6 +289,17 @@ impl ServeArgs {
                     return Err(SettingsError {
                         name: "YICI_FRONT_LOCK_ON_FAILURE",
                         expected: "`degrade` or `refuse`".to_owned(),
+                        got: Some(other.to_owned()),
+                    });
+                }
+            },
+            second_person: match text(&self.second_person) {
+                None | Some("policy") => SecondPerson::ByPolicy,
+                Some("always") => SecondPerson::Always,
+                Some(other) => {
+                    return Err(SettingsError {
+                        name: "YICI_SECOND_PERSON",
+                        expected: "`policy` or `always`".to_owned(),
                         got: Some(other.to_owned()),
                     });
                 }

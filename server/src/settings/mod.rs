@@ -13,6 +13,7 @@ use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use domain::Role;
+use engine::SecondPerson;
 use secrecy::SecretString;
 
 use command_line::Cli;
@@ -125,6 +126,8 @@ pub struct Settings {
     pub front_lock_ttl: Duration,
     /// `YICI_FRONT_LOCK_ON_FAILURE`: what happens when the front lock's store is away.
     pub front_lock_on_failure: FrontLockOnFailure,
+    /// `YICI_SECOND_PERSON`: which compensations need a second admin.
+    pub second_person: SecondPerson,
     /// `YICI_REWARD_URL`: the external reward provider, without a slash at the end.
     pub reward_url: Option<SecretString>,
     /// `YICI_REWARD_TIMEOUT_MS`: how long the provider may take to answer.

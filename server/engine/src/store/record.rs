@@ -276,6 +276,26 @@ pub(crate) async fn find_record_settled(
     row.map(TryInto::try_into).transpose()
 }
 
+/// On whose behalf a claim is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Executor {
+    /// An arrival, which it decides.
+    Arrival(Uuid),
+    /// The scanner; its end is a compensation.
+    Scanner,
+    /// A person, whose compensation was counted when the claim was made.
+    Person,
+}
+
+impl Executor {
+    pub(crate) const fn arrival_id(self) -> Option<Uuid> {
+        match self {
+            Self::Arrival(id) => Some(id),
+            Self::Scanner | Self::Person => None,
+        }
+    }
+}
+
 /// How one claim is to end.
 #[derive(Debug, Clone)]
 pub(crate) struct FinishRow {
@@ -285,8 +305,7 @@ pub(crate) struct FinishRow {
     pub(crate) error_code: Option<&'static str>,
     pub(crate) bucket: domain::Bucket,
     pub(crate) defence: domain::Defence,
-    /// The arrival that executed it; `None` for the scanner and for people, which is counted as a compensation.
-    pub(crate) arrival_id: Option<Uuid>,
+    pub(crate) executor: Executor,
 }
 
 /// Gives each record its final state, as its only update, decides and counts its undecided arrivals, and returns the
@@ -302,8 +321,9 @@ pub(crate) async fn finish_many(
         "WITH input AS MATERIALIZED (
              SELECT * FROM unnest(
                  $1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::text[], $6::text[], $7::text[],
-                 $8::text[], $9::text[], $12::uuid[], $13::uuid[]
-             ) AS input (record_id, epoch, state, status, body, location, error_code, bucket, defence, arrival_id, token)
+                 $8::text[], $9::text[], $12::uuid[], $13::uuid[], $14::boolean[]
+             ) AS input (record_id, epoch, state, status, body, location, error_code, bucket, defence, arrival_id, token,
+                         by_scanner)
          ), finished AS (
              UPDATE idempotency_record r
              SET state = i.state, version = r.version + 1, error_code = i.error_code, lease_until = NULL,
@@ -313,7 +333,7 @@ pub(crate) async fn finish_many(
                  expires_at = clock_timestamp() + make_interval(secs => $10)
              FROM input i
              WHERE r.id = i.record_id AND r.epoch = i.epoch AND r.claim_token = i.token AND r.state = 'PROCESSING'
-             RETURNING r.id, r.action_type, r.state, i.bucket, i.defence, i.arrival_id
+             RETURNING r.id, r.action_type, r.state, i.bucket, i.defence, i.arrival_id, i.by_scanner
          ), decided AS (
              -- The arrival that executed, or for the scanner the oldest, has the bucket. What a fenced owner or a crash
              -- left undecided beside it met a finished record: one effect is new once.
@@ -329,6 +349,10 @@ pub(crate) async fn finish_many(
              ) o ON true
              WHERE a.record_id = f.id AND a.outcome IS NULL AND (a.id = o.id OR f.state <> 'FAILED_RETRYABLE')
              RETURNING a.action_type, a.outcome, a.arrived_at
+         ), logged AS (
+             INSERT INTO compensation_log (record_id, event, action, reason)
+             SELECT id, 'applied', 're_execute', 'its execution did not end, and nothing had happened' FROM finished
+             WHERE by_scanner AND state <> 'FAILED_RETRYABLE' ORDER BY id
          ), counted AS (
              -- Touched last: a counter's row is shared by the whole instance until the commit.
              INSERT INTO outcome_counter AS c (minute, action_type, name, instance_id, n)
@@ -340,7 +364,7 @@ pub(crate) async fn finish_many(
                  WHERE state IN ('FAILED_FINAL', 'FAILED_RETRYABLE')
                  UNION ALL
                  SELECT clock_timestamp(), action_type, 'compensated' FROM finished
-                 WHERE arrival_id IS NULL AND state <> 'FAILED_RETRYABLE'
+                 WHERE by_scanner AND state <> 'FAILED_RETRYABLE'
              ) events
              GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
              ON CONFLICT ON CONSTRAINT pk_outcome_counter DO UPDATE SET n = c.n + EXCLUDED.n
@@ -358,8 +382,9 @@ pub(crate) async fn finish_many(
     .bind(items.iter().map(|i| i.defence.to_string()).collect::<Vec<_>>())
     .bind(retention.as_secs_f64())
     .bind(instance_id)
-    .bind(items.iter().map(|i| i.arrival_id).collect::<Vec<_>>())
+    .bind(items.iter().map(|i| i.executor.arrival_id()).collect::<Vec<_>>())
     .bind(items.iter().map(|i| i.claim.token).collect::<Vec<_>>())
+    .bind(items.iter().map(|i| i.executor == Executor::Scanner).collect::<Vec<_>>())
     .fetch_all(connection)
     .await
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::view::{RecordFilter, RecordSummary};
-use sqlx::{FromRow, PgPool, types::time::OffsetDateTime};
+use sqlx::{FromRow, PgExecutor, PgPool, types::time::OffsetDateTime};
 
 use super::rfc3339;
 use crate::StoreError;
@@ -81,6 +81,27 @@ pub(crate) async fn list_records(
     rows.into_iter().map(TryInto::try_into).collect()
 }
 
+/// One record as the list shows it.
+pub(crate) async fn find_summary(
+    executor: impl PgExecutor<'_>,
+    record_id: i64,
+    stuck_after: Duration,
+) -> Result<Option<RecordSummary>, StoreError> {
+    let row: Option<SummaryRow> = sqlx::query_as(FIND)
+        .bind(None::<&str>)
+        .bind(None::<bool>)
+        .bind(None::<&str>)
+        .bind(None::<&str>)
+        .bind(None::<&str>)
+        .bind(None::<&str>)
+        .bind(record_id)
+        .bind(1_i64)
+        .bind(stuck_after.as_secs_f64())
+        .fetch_optional(executor)
+        .await?;
+    row.map(TryInto::try_into).transpose()
+}
+
 /// A LIKE pattern for texts that begin with this one.
 fn starts_with(text: &str) -> String {
     let mut pattern = text
@@ -118,6 +139,7 @@ macro_rules! list_sql {
     };
 }
 
+const FIND: &str = list_sql!("r.id = $7", "r.id");
 const LIST: &str = list_sql!("($7::bigint IS NULL OR r.id < $7)", "r.id DESC");
 /// Restricted by the state as well, so that the partial index of unfinished records answers it.
 const LIST_STUCK: &str = list_sql!(

@@ -3,35 +3,42 @@
 use std::time::Duration;
 
 use domain::RecordState;
-use sqlx::{FromRow, PgConnection, PgPool};
+use sqlx::{FromRow, PgConnection, PgExecutor, types::time::OffsetDateTime};
 use uuid::Uuid;
 
 use super::record::StoredAnswer;
 use crate::StoreError;
 
-/// A record that may be verified, locked until the transaction ends.
+/// A record, locked until the transaction ends: neither an owner nor the scanner nor a person moves it meanwhile.
 #[derive(Debug, Clone)]
-pub(crate) struct Suspect {
+pub(crate) struct Locked {
     pub(crate) id: i64,
     pub(crate) state: RecordState,
     pub(crate) epoch: i64,
+    pub(crate) version: i64,
     pub(crate) action_type: String,
     pub(crate) trace_id: String,
+    pub(crate) lease_is_live: bool,
+    /// Postgres's clock.
+    pub(crate) now: OffsetDateTime,
 }
 
 #[derive(FromRow)]
-struct SuspectRow {
+struct LockedRow {
     id: i64,
     state: String,
     epoch: i64,
+    version: i64,
     action_type: String,
     trace_id: String,
+    lease_is_live: bool,
+    now: OffsetDateTime,
 }
 
-impl TryFrom<SuspectRow> for Suspect {
+impl TryFrom<LockedRow> for Locked {
     type Error = StoreError;
 
-    fn try_from(row: SuspectRow) -> Result<Self, StoreError> {
+    fn try_from(row: LockedRow) -> Result<Self, StoreError> {
         Ok(Self {
             state: row
                 .state
@@ -39,32 +46,57 @@ impl TryFrom<SuspectRow> for Suspect {
                 .map_err(|_| StoreError::Corrupt(format!("state of record {}", row.id)))?,
             id: row.id,
             epoch: row.epoch,
+            version: row.version,
             action_type: row.action_type,
             trace_id: row.trace_id,
+            lease_is_live: row.lease_is_live,
+            now: row.now,
         })
     }
+}
+
+macro_rules! lock_sql {
+    ($which:literal) => {
+        concat!(
+            "SELECT id, state, epoch, version, action_type, trace_id,
+                    coalesce(lease_until > clock_timestamp(), false) AS lease_is_live, clock_timestamp() AS now
+             FROM idempotency_record WHERE id = $1",
+            $which,
+            // Waits for an owner that is just committing, and is waited for by one that wakes up late.
+            " FOR UPDATE"
+        )
+    };
 }
 
 /// Locks a record if its lease ran out, by Postgres's clock, or if it is UNKNOWN; `None` when it has moved on.
 pub(crate) async fn lock_suspect(
     connection: &mut PgConnection,
     record_id: i64,
-) -> Result<Option<Suspect>, StoreError> {
-    let row: Option<SuspectRow> = sqlx::query_as(
-        "SELECT id, state, epoch, action_type, trace_id FROM idempotency_record
-         WHERE id = $1 AND (state = 'UNKNOWN' OR state = 'PROCESSING' AND lease_until <= clock_timestamp())
-         -- Waits for an owner that is just committing, and is waited for by one that wakes up late.
-         FOR UPDATE",
-    )
+) -> Result<Option<Locked>, StoreError> {
+    let row: Option<LockedRow> = sqlx::query_as(lock_sql!(
+        " AND (state = 'UNKNOWN' OR state = 'PROCESSING' AND lease_until <= clock_timestamp())"
+    ))
     .bind(record_id)
     .fetch_optional(connection)
     .await?;
     row.map(TryInto::try_into).transpose()
 }
 
-/// How a locked suspect goes on.
+/// Locks a record, whatever its state; `None` when there is none.
+pub(crate) async fn lock_record(
+    connection: &mut PgConnection,
+    record_id: i64,
+) -> Result<Option<Locked>, StoreError> {
+    let row: Option<LockedRow> = sqlx::query_as(lock_sql!(""))
+        .bind(record_id)
+        .fetch_optional(connection)
+        .await?;
+    row.map(TryInto::try_into).transpose()
+}
+
+/// How a locked record goes on.
 #[derive(Debug, Clone)]
-pub(crate) struct Verified {
+pub(crate) struct Moved {
     pub(crate) state: RecordState,
     /// For a terminal state.
     pub(crate) response: Option<StoredAnswer>,
@@ -72,28 +104,31 @@ pub(crate) struct Verified {
     /// Into which bucket its undecided arrivals fall, when it is terminal.
     pub(crate) bucket: domain::Bucket,
     pub(crate) defence: domain::Defence,
+    /// Whether nobody may finish under the old epoch any more. A claim that is only verified again keeps its epoch and version:
+    /// nobody's page becomes stale.
+    pub(crate) fence: bool,
+    /// Whether it is counted as a compensation.
+    pub(crate) compensated: bool,
 }
 
-/// Fences the old epoch and writes what was found, as the record's only update; decides and counts its undecided arrivals when
-/// it is terminal, and the compensation if it is one. Answers whether the record was still as it was locked.
-pub(crate) async fn update_verified(
+/// Moves a locked record, as its only update; decides and counts its undecided arrivals when it is terminal, and the
+/// compensation if it is one. Answers whether the record was still as it was locked.
+pub(crate) async fn update_locked(
     connection: &mut PgConnection,
     instance_id: i32,
     retention: Duration,
-    suspect: &Suspect,
-    verified: &Verified,
-    compensating: bool,
+    locked: &Locked,
+    moved: &Moved,
 ) -> Result<bool, sqlx::Error> {
-    let response = verified.response.as_ref();
+    let response = moved.response.as_ref();
     let updated: Vec<i64> = sqlx::query_scalar(
         "WITH moved AS (
              UPDATE idempotency_record r
-             -- A claim that is only verified again keeps its epoch and version: nobody's page becomes stale.
              SET state = $4,
-                 epoch = epoch + CASE WHEN state = 'PROCESSING' THEN 1 ELSE 0 END,
-                 version = version + CASE WHEN state = $4 THEN 0 ELSE 1 END,
+                 epoch = epoch + CASE WHEN $14 THEN 1 ELSE 0 END,
+                 version = version + CASE WHEN $14 OR state <> $4 THEN 1 ELSE 0 END,
                  error_code = $5, lease_until = NULL, response_status = $6, response_body = $7, response_location = $8,
-                 updated_at = CASE WHEN state = $4 THEN updated_at ELSE clock_timestamp() END,
+                 updated_at = CASE WHEN $14 OR state <> $4 THEN clock_timestamp() ELSE updated_at END,
                  expires_at = CASE WHEN $4 <> 'UNKNOWN' THEN clock_timestamp() + make_interval(secs => $9) END
              WHERE id = $1 AND epoch = $2 AND state = $3
              RETURNING id, action_type, state
@@ -117,28 +152,29 @@ pub(crate) async fn update_verified(
                  SELECT arrived_at AS at, action_type, outcome AS name FROM decided
                  UNION ALL
                  SELECT clock_timestamp(), action_type, lower(state) FROM moved
-                 WHERE state IN ('FAILED_FINAL', 'FAILED_RETRYABLE')
+                 WHERE state IN ('FAILED_FINAL', 'FAILED_RETRYABLE') AND state <> $3
                  UNION ALL
-                 SELECT clock_timestamp(), action_type, 'compensated' FROM moved WHERE state = 'SUCCEEDED' AND $13
+                 SELECT clock_timestamp(), action_type, 'compensated' FROM moved WHERE $13
              ) events
              GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
              ON CONFLICT ON CONSTRAINT pk_outcome_counter DO UPDATE SET n = c.n + EXCLUDED.n
          )
          SELECT id FROM moved",
     )
-    .bind(suspect.id)
-    .bind(suspect.epoch)
-    .bind(suspect.state.as_ref())
-    .bind(verified.state.as_ref())
-    .bind(verified.error_code)
+    .bind(locked.id)
+    .bind(locked.epoch)
+    .bind(locked.state.as_ref())
+    .bind(moved.state.as_ref())
+    .bind(moved.error_code)
     .bind(response.and_then(|r| i16::try_from(r.status).ok()))
     .bind(response.map(|r| r.body.as_str()))
     .bind(response.and_then(|r| r.location.as_deref()))
     .bind(retention.as_secs_f64())
-    .bind(verified.bucket.as_ref())
-    .bind(verified.defence.as_ref())
+    .bind(moved.bucket.as_ref())
+    .bind(moved.defence.as_ref())
     .bind(instance_id)
-    .bind(compensating)
+    .bind(moved.compensated)
+    .bind(moved.fence)
     .fetch_all(connection)
     .await?;
     Ok(!updated.is_empty())
@@ -156,7 +192,7 @@ pub(crate) struct TakingArrival<'a> {
 /// Takes a FAILED_RETRYABLE record over under a new epoch; `None` when it has moved on. The arrival that does it is written
 /// undecided, as with a first claim.
 pub(crate) async fn reclaim(
-    pool: &PgPool,
+    executor: impl PgExecutor<'_>,
     instance_id: i32,
     record_id: i64,
     epoch: i64,
@@ -189,6 +225,6 @@ pub(crate) async fn reclaim(
     .bind(arrival.as_ref().map(|a| a.client_id))
     .bind(arrival.as_ref().map(|a| a.trace_id))
     .bind(arrival.as_ref().map(|a| a.age.as_secs_f64()))
-    .fetch_optional(pool)
+    .fetch_optional(executor)
     .await
 }

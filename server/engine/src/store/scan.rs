@@ -90,7 +90,8 @@ pub(crate) async fn update_scan_note(
         .map(drop)
 }
 
-/// Deletes records that have expired, at most `limit`; those with an undelivered message stay. Answers how many.
+/// Deletes records that have expired, at most `limit`; those with an undelivered message, an
+/// open approval or a running bulk stay. Answers how many.
 pub(crate) async fn delete_expired_records(pool: &PgPool, limit: i64) -> Result<u64, sqlx::Error> {
     let done = sqlx::query(
         "DELETE FROM idempotency_record r
@@ -98,6 +99,8 @@ pub(crate) async fn delete_expired_records(pool: &PgPool, limit: i64) -> Result<
              SELECT e.id FROM idempotency_record e
              WHERE e.expires_at <= clock_timestamp() AND e.state IN ('SUCCEEDED', 'FAILED_FINAL', 'FAILED_RETRYABLE')
                AND NOT EXISTS (SELECT FROM outbox o WHERE o.record_id = e.id AND o.delivered_at IS NULL)
+               AND NOT EXISTS (SELECT FROM compensation c WHERE c.record_id = e.id AND c.status = 'awaiting_approval')
+               AND NOT EXISTS (SELECT FROM bulk_item b WHERE b.record_id = e.id AND b.outcome IS NULL)
              ORDER BY e.expires_at LIMIT $1
              -- A submit that holds one of them is not waited for.
              FOR UPDATE SKIP LOCKED

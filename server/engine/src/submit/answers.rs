@@ -2,14 +2,13 @@
 
 use domain::{Bucket, Defence, ProblemCode, RecordState, key::request_location, problem::Problem};
 use serde_json::json;
-use uuid::Uuid;
 
 use super::{Intent, finish::FinishJob};
 use crate::{
     Answer,
     store::{
         actions::{ClaimRef, Verdict},
-        record::{FinishRow, FoundRecord, StoredAnswer},
+        record::{Executor, FinishRow, FoundRecord, StoredAnswer},
     },
 };
 
@@ -118,19 +117,22 @@ fn to_json(problem: &Problem) -> String {
     serde_json::to_string(problem).expect("a problem of strings and numbers is always JSON")
 }
 
+/// The answer that a refusal for good stores.
+pub(crate) fn refusal(code: ProblemCode, location: Option<String>, trace_id: &str) -> StoredAnswer {
+    let problem = Problem {
+        submission: location,
+        ..Problem::new(code, code.advice(), trace_id)
+    };
+    StoredAnswer {
+        status: code.status(),
+        body: to_json(&problem),
+        location: None,
+    }
+}
+
 /// How a verdict ends its record.
 pub(super) fn finish_row(job: &FinishJob, verdict: Verdict) -> FinishRow {
-    let refuse = |code: ProblemCode, location: Option<String>| {
-        let problem = Problem {
-            submission: location,
-            ..Problem::new(code, code.advice(), job.trace_id.as_str())
-        };
-        StoredAnswer {
-            status: code.status(),
-            body: to_json(&problem),
-            location: None,
-        }
-    };
+    let refuse = |code, location| refusal(code, location, &job.trace_id);
     let (state, response, code, bucket) = match verdict {
         Verdict::Done {
             status,
@@ -174,7 +176,7 @@ pub(super) fn finish_row(job: &FinishJob, verdict: Verdict) -> FinishRow {
     };
     FinishRow {
         claim: job.claim,
-        arrival_id: job.arrival_id,
+        executor: job.executor,
         state,
         response: Some(response),
         error_code: code.map(Into::into),
@@ -188,10 +190,10 @@ pub(super) fn finish_row(job: &FinishJob, verdict: Verdict) -> FinishRow {
 }
 
 /// How a record ends whose execution failed for a reason that may pass.
-pub(super) fn retryable_row(claim: ClaimRef, arrival_id: Option<Uuid>) -> FinishRow {
+pub(super) fn retryable_row(claim: ClaimRef, executor: Executor) -> FinishRow {
     FinishRow {
         claim,
-        arrival_id,
+        executor,
         state: RecordState::FailedRetryable,
         response: None,
         error_code: Some(ProblemCode::TemporaryFailure.into()),

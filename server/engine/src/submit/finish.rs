@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use domain::Bucket;
 use sqlx::PgPool;
-use uuid::Uuid;
 
 use super::answers;
 use crate::{
@@ -12,7 +11,7 @@ use crate::{
     store::{
         actions::{Action, ClaimRef},
         arrival::find_arrival,
-        record::{FinishRow, FoundRecord, find_record_settled, finish_many},
+        record::{Executor, FinishRow, FoundRecord, find_record_settled, finish_many},
         transaction::begin_finish,
     },
 };
@@ -23,8 +22,7 @@ pub(crate) struct FinishJob {
     pub(crate) claim: ClaimRef,
     pub(crate) action: &'static dyn Action,
     pub(crate) trace_id: String,
-    /// The arrival that executes it; `None` for the scanner and for people.
-    pub(crate) arrival_id: Option<Uuid>,
+    pub(crate) executor: Executor,
 }
 
 /// What became of one claim of a set.
@@ -54,28 +52,28 @@ pub(crate) enum Executed {
 
 /// Executes a claim: effects, final state, commit; and finds out what is true when that did not go straight.
 pub(crate) async fn execute(engine: &Engine, job: FinishJob) -> Executed {
-    let (claim, arrival_id) = (job.claim, job.arrival_id);
+    let (claim, executor) = (job.claim, job.executor);
     match engine.0.finishes.run(job).await {
         Ok(Finished::Committed(row)) => Executed::Ended(row),
         // The guard is the authority: somebody took over, or an earlier try had committed and its answer was lost.
-        Ok(Finished::NoClaim) => read_back(engine, claim, arrival_id).await,
+        Ok(Finished::NoClaim) => read_back(engine, claim, executor).await,
         Err(error) => {
             tracing::error!(
                 record_id = claim.record_id,
                 error = &error as &dyn std::error::Error,
                 "an execution could not be finished"
             );
-            give_up(engine, claim, arrival_id).await
+            give_up(engine, claim, executor).await
         }
     }
 }
 
 /// What is true now, seen behind the row lock and flushed.
-async fn read_back(engine: &Engine, claim: ClaimRef, arrival_id: Option<Uuid>) -> Executed {
+async fn read_back(engine: &Engine, claim: ClaimRef, executor: Executor) -> Executed {
     let read = async {
         let mut transaction = begin_finish(&engine.0.pools.work).await?;
         let record = find_record_settled(&mut transaction, claim.record_id).await?;
-        let arrival = match arrival_id {
+        let arrival = match executor.arrival_id() {
             Some(id) => find_arrival(&mut transaction, id, claim.record_id).await?,
             None => Some(None),
         };
@@ -98,8 +96,8 @@ async fn read_back(engine: &Engine, claim: ClaimRef, arrival_id: Option<Uuid>) -
 }
 
 /// Marks a claim as failed for a reason that may pass, so that the same key runs again at once.
-async fn give_up(engine: &Engine, claim: ClaimRef, arrival_id: Option<Uuid>) -> Executed {
-    let row = answers::retryable_row(claim, arrival_id);
+async fn give_up(engine: &Engine, claim: ClaimRef, executor: Executor) -> Executed {
+    let row = answers::retryable_row(claim, executor);
     let mark = async {
         let mut transaction = begin_finish(&engine.0.pools.work).await?;
         let marked = finish_many(
@@ -114,7 +112,7 @@ async fn give_up(engine: &Engine, claim: ClaimRef, arrival_id: Option<Uuid>) -> 
     };
     match mark.await {
         Ok(true) => Executed::Ended(row),
-        Ok(false) => read_back(engine, claim, arrival_id).await,
+        Ok(false) => read_back(engine, claim, executor).await,
         Err(_) => Executed::Undecided,
     }
 }

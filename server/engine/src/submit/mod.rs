@@ -15,12 +15,12 @@ use crate::{
     store::{
         actions::{Action, ClaimRef, REGISTRY},
         arrival::{ArrivalRow, decide_arrival},
-        record::{ClaimRow, Claimed, FoundRecord, find_record},
+        record::{ClaimRow, Claimed, Executor, FoundRecord, find_record},
         recovery::{TakingArrival, reclaim},
     },
 };
 
-mod answers;
+pub(crate) mod answers;
 pub(crate) mod finish;
 
 use finish::{Executed, FinishJob};
@@ -188,7 +188,7 @@ impl Engine {
             claim,
             action: intent.action,
             trace_id: intent.trace_id.clone(),
-            arrival_id: Some(own.arrival_id),
+            executor: Executor::Arrival(own.arrival_id),
         };
         Ok(match finish::execute(self, job).await {
             Executed::Ended(row) => {

@@ -4,11 +4,13 @@
 
 use std::time::Duration;
 
-use domain::ActionType;
+use domain::{ActionType, compensation::Finding};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
+
+use crate::StoreError;
 
 mod task_submit;
 
@@ -26,6 +28,8 @@ pub struct Policy {
     pub local_effects_only: bool,
     /// For how long a claim is presumed alive; `None` takes the setting.
     pub lease: Option<Duration>,
+    /// Whether a second admin has to approve what the first one wants to do about a record.
+    pub second_person: bool,
 }
 
 /// A claim as its effects are asked for: the guard checks all of it.
@@ -94,6 +98,18 @@ pub enum Evidence {
     Absent,
     /// Nobody can tell yet.
     NotKnown,
+}
+
+impl Evidence {
+    /// What it comes to.
+    pub const fn finding(&self) -> Finding {
+        match self {
+            Self::Present { .. } => Finding::Present,
+            Self::Other { .. } => Finding::Other,
+            Self::Absent => Finding::Absent,
+            Self::NotKnown => Finding::NotKnown,
+        }
+    }
 }
 
 /// A posted request, taken apart.
@@ -175,6 +191,12 @@ impl Registry {
     pub fn find(&self, name: &str) -> Option<&'static dyn Action> {
         self.iter()
             .find(|action| action.action_type().as_str() == name)
+    }
+
+    /// The action of a stored record.
+    pub(crate) fn of_stored(&self, name: &str) -> Result<&'static dyn Action, StoreError> {
+        self.find(name)
+            .ok_or_else(|| StoreError::Corrupt(format!("action {name:?}")))
     }
 
     /// All of them.

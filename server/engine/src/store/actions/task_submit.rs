@@ -39,6 +39,7 @@ impl Action for TaskSubmit {
         Policy {
             local_effects_only: true,
             lease: None,
+            second_person: false,
         }
     }
 

@@ -1,0 +1,656 @@
+//! What people do about records that did not end: one engine function for the API, the pages, the command line and bulks.
+//!
+//! In one transaction: the record's lock, its state and version checked, the evidence read anew, the transition, the log, the
+//! audit. A late owner cannot win over a compensation, nor the other way round: both need the record's lock and its epoch.
+
+use std::future::Future;
+
+use domain::{
+    Fingerprint, IdempotencyKey, ProblemCode, RecordState, Role,
+    compensation::{CompensationAction, CompensationStatus, Decision},
+    view::{
+        AuditFilter, AuditPage, CompensationAnswer, CompensationEvent, CompensationPage,
+        EvidenceView, RecordSummary,
+    },
+};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use tracing::Instrument;
+
+use crate::{
+    Actor, Engine, SecondPerson, StoreError,
+    reading::{cursor, page},
+    store::{
+        actions::REGISTRY,
+        audit,
+        compensation::{
+            NewCompensation, NewEvent, Stored, find_by_key, find_compensation, insert_compensation,
+            insert_event, list_compensations, list_events, lock_compensation,
+            update_compensation_if_awaiting,
+        },
+        record_list::find_summary,
+        recovery::{Locked, lock_record},
+        transaction::begin_finish,
+    },
+    submit::finish::{self, FinishJob},
+};
+
+mod bulk;
+mod judge;
+
+pub use bulk::{BulkError, BulkTarget};
+use judge::Judged;
+pub(crate) use judge::evidence_view;
+
+/// The longest reason, in characters.
+pub const MAX_REASON: usize = 1000;
+
+/// How much of a record's log is shown.
+const MAX_EVENTS: i64 = 500;
+
+/// Who asks for a compensation, and from where.
+#[derive(Debug, Clone)]
+pub struct Requester {
+    /// The account; `None` for the command line without a name.
+    pub actor: Option<Actor>,
+    /// The peer's address, or which command line.
+    pub origin: String,
+    /// The trace of the request.
+    pub trace_id: String,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Compensate {
+    /// The record's id.
+    pub record_id: String,
+    /// What is to be done.
+    pub action: CompensationAction,
+    /// Why.
+    pub reason: String,
+    /// The version that was looked at; `None` takes whatever the record has.
+    pub expected_version: Option<i64>,
+    /// Names this one intent: two clicks are one.
+    pub key: IdempotencyKey,
+}
+
+/// Why a compensation or a decision was not taken up. A refusal by state, version or evidence is none of these: it is an answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CompensateError {
+    /// See [`StoreError`].
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Only admins act.
+    #[error("this needs an admin")]
+    Forbidden,
+    /// There is no such record, or no such compensation.
+    #[error("there is nothing of this id")]
+    NotFound,
+    /// The key was used for something else.
+    #[error("the key was used for another compensation")]
+    KeyReused,
+    /// No reason, or one that cannot be stored.
+    #[error("the reason must have 1 to {MAX_REASON} characters and no NUL")]
+    InvalidReason,
+    /// The one who asked, or nobody, wants to decide.
+    #[error("another admin has to decide")]
+    SecondPersonNeeded,
+    /// It does not wait for a decision any more.
+    #[error("it is {0} already")]
+    AlreadyDecided(CompensationStatus),
+    /// The process is stopping and takes no more work.
+    #[error("the process is stopping")]
+    Stopping,
+}
+
+impl From<sqlx::Error> for CompensateError {
+    fn from(error: sqlx::Error) -> Self {
+        StoreError::from(error).into()
+    }
+}
+
+/// Who asks, as the store needs it.
+#[derive(Debug, Clone)]
+pub(super) struct By {
+    pub(super) actor_id: Option<i64>,
+    pub(super) origin: String,
+    pub(super) trace_id: String,
+}
+
+impl By {
+    fn new(requester: &Requester) -> Result<Self, CompensateError> {
+        let is_admin = |actor: &Actor| actor.role == Role::Admin;
+        if !requester.actor.as_ref().is_none_or(is_admin) {
+            return Err(CompensateError::Forbidden);
+        }
+        Ok(Self {
+            actor_id: requester.actor.as_ref().map(|actor| actor.id),
+            origin: requester.origin.clone(),
+            trace_id: requester.trace_id.clone(),
+        })
+    }
+}
+
+/// One compensation, checked.
+#[derive(Debug, Clone)]
+pub(super) struct Ask {
+    pub(super) record_id: i64,
+    pub(super) action: CompensationAction,
+    pub(super) reason: String,
+    pub(super) expected_version: Option<i64>,
+    pub(super) key: Option<String>,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) bulk_id: Option<i64>,
+}
+
+/// A compensation that is written and not committed yet.
+pub(super) struct Written {
+    pub(super) id: i64,
+    pub(super) status: CompensationStatus,
+    pub(super) refusal: Option<ProblemCode>,
+    /// What is to be executed after the commit.
+    pub(super) job: Option<FinishJob>,
+}
+
+/// How an attempt to write a compensation came out.
+pub(super) enum Attempt {
+    Written(Written),
+    /// There is no such record.
+    Missing,
+    /// Its key has a compensation already: two clicks at the same moment.
+    Repeated,
+}
+
+impl Engine {
+    /// Does what a person wants done about a record, if state, version and evidence permit it; or asks a second person, where
+    /// the action needs one. A refusal is an answer too, and is kept.
+    ///
+    /// # Errors
+    /// [`CompensateError`]; nothing was changed then.
+    pub async fn compensate(
+        &self,
+        requester: &Requester,
+        compensate: Compensate,
+    ) -> Result<CompensationAnswer, CompensateError> {
+        let by = By::new(requester)?;
+        let ask = check(compensate)?;
+        let engine = self.clone();
+        self.detach_compensation(async move { engine.compensate_once(&by, &ask).await })
+            .await
+    }
+
+    /// Approves or rejects what another admin asked for. Approval checks state, version and evidence again.
+    ///
+    /// # Errors
+    /// [`CompensateError`]; nothing was changed then.
+    pub async fn decide(
+        &self,
+        requester: &Requester,
+        compensation_id: &str,
+        decision: Decision,
+        reason: &str,
+    ) -> Result<CompensationAnswer, CompensateError> {
+        let by = By::new(requester)?;
+        check_reason(reason)?;
+        let id = compensation_id
+            .parse()
+            .map_err(|_| CompensateError::NotFound)?;
+        let (engine, reason) = (self.clone(), reason.to_owned());
+        self.detach_compensation(
+            async move { engine.decide_once(&by, id, decision, &reason).await },
+        )
+        .await
+    }
+
+    /// Compensations with this status, or all of them; `None` when the cursor is none of ours.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_compensations(
+        &self,
+        status: Option<CompensationStatus>,
+        after: Option<&str>,
+        limit: Option<u32>,
+    ) -> Result<Option<CompensationPage>, StoreError> {
+        let Some((after, limit)) = cursor(after, limit) else {
+            return Ok(None);
+        };
+        let found = list_compensations(&self.0.pools.reading, status, after, limit + 1).await?;
+        let (compensations, next) = page(found, limit, |view| view.id.clone());
+        Ok(Some(CompensationPage {
+            compensations,
+            next,
+        }))
+    }
+
+    /// What people and the scanner did about a record, oldest first; of very many, the newest.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_compensation_events(
+        &self,
+        record_id: &str,
+    ) -> Result<Vec<CompensationEvent>, StoreError> {
+        match record_id.parse() {
+            Ok(id) => list_events(&self.0.pools.reading, id, MAX_EVENTS).await,
+            Err(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// A page of the audit, newest first; `None` when the cursor is none of ours.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_audit(&self, filter: &AuditFilter) -> Result<Option<AuditPage>, StoreError> {
+        let Some((after, limit)) = cursor(filter.after.as_deref(), filter.limit) else {
+            return Ok(None);
+        };
+        let found = audit::list_entries(&self.0.pools.reading, filter, after, limit + 1).await?;
+        let (entries, next) = page(found, limit, |entry| entry.id.clone());
+        Ok(Some(AuditPage { entries, next }))
+    }
+
+    /// Runs in a task of its own: a caller who goes away in the middle of a commit leaves nothing half done.
+    async fn detach_compensation<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, CompensateError>> + Send + 'static,
+    ) -> Result<T, CompensateError> {
+        if self.0.stopping.is_cancelled() {
+            return Err(CompensateError::Stopping);
+        }
+        let task = work.instrument(tracing::Span::current());
+        let done = self.0.executions.spawn(task).await;
+        done.map_err(|_| CompensateError::Stopping)?
+    }
+
+    async fn compensate_once(
+        &self,
+        by: &By,
+        ask: &Ask,
+    ) -> Result<CompensationAnswer, CompensateError> {
+        if let Some(key) = &ask.key
+            && let Some(stored) = find_by_key(&self.0.pools.work, by.actor_id, key).await?
+        {
+            return self.replay(stored, ask).await;
+        }
+        let mut transaction = begin_finish(&self.0.pools.work).await?;
+        match self.write_compensation(&mut transaction, by, ask).await? {
+            Attempt::Missing => Err(CompensateError::NotFound),
+            Attempt::Repeated => {
+                transaction.rollback().await?;
+                let key = ask.key.as_deref().unwrap_or_default();
+                let stored = find_by_key(&self.0.pools.work, by.actor_id, key).await?;
+                self.replay(stored.ok_or(CompensateError::NotFound)?, ask)
+                    .await
+            }
+            Attempt::Written(written) => {
+                crate::crash::point("inside_compensation");
+                transaction.commit().await?;
+                crate::crash::point("after_compensation");
+                self.run_job(written.job).await;
+                self.compensation_answer(written.id).await
+            }
+        }
+    }
+
+    /// Judges one compensation, does it if it may be done, and writes it with its log and audit, all in the caller's transaction.
+    pub(super) async fn write_compensation(
+        &self,
+        connection: &mut PgConnection,
+        by: &By,
+        ask: &Ask,
+    ) -> Result<Attempt, StoreError> {
+        let Some(locked) = lock_record(connection, ask.record_id).await? else {
+            return Ok(Attempt::Missing);
+        };
+        let expected_version = ask.expected_version.unwrap_or(locked.version);
+        let judged = judge::judge(connection, &locked, ask.action, expected_version).await?;
+        let waits = self.needs_second_person(&locked, ask.action)?;
+        let (status, event) = match (judged.refusal, ask.action) {
+            (Some(_), _) => (CompensationStatus::Refused, "refused"),
+            (None, CompensationAction::Verify) => (CompensationStatus::Proposed, "proposed"),
+            (None, _) if waits => (CompensationStatus::AwaitingApproval, "requested"),
+            (None, _) => (CompensationStatus::Applied, "applied"),
+        };
+        let new = NewCompensation {
+            record_id: locked.id,
+            action: ask.action,
+            status,
+            reason: &ask.reason,
+            expected_version,
+            evidence: judged.view.as_ref(),
+            refusal: judged.refusal.map(Into::into),
+            actor_id: by.actor_id,
+            key: ask.key.as_deref(),
+            fingerprint: ask.fingerprint.as_bytes(),
+            origin: &by.origin,
+            bulk_id: ask.bulk_id,
+            valid: (status == CompensationStatus::AwaitingApproval)
+                .then_some(self.0.config.approval_valid),
+        };
+        let Some(id) = insert_compensation(connection, &new).await? else {
+            return Ok(Attempt::Repeated);
+        };
+        let refusal = judged.refusal;
+        let step = Step {
+            id,
+            action: ask.action,
+            event,
+            reason: &ask.reason,
+        };
+        let job = self
+            .end_step(connection, by, &locked, judged, step, status)
+            .await?;
+        Ok(Attempt::Written(Written {
+            id,
+            status,
+            refusal,
+            job,
+        }))
+    }
+
+    /// Applies what is to be applied, and writes log and audit.
+    async fn end_step(
+        &self,
+        connection: &mut PgConnection,
+        by: &By,
+        locked: &Locked,
+        judged: Judged,
+        step: Step<'_>,
+        status: CompensationStatus,
+    ) -> Result<Option<FinishJob>, StoreError> {
+        let mut after =
+            json!({ "state": locked.state, "version": locked.version, "epoch": locked.epoch });
+        let before = after.clone();
+        let (view, refusal) = (judged.view.clone(), judged.refusal);
+        let mut job = None;
+        if status == CompensationStatus::Applied {
+            let applied = self.apply(connection, locked, judged, step.action).await?;
+            after = json!({ "state": applied.state, "version": applied.version, "epoch": applied.epoch });
+            job = applied.job;
+        }
+        let event = NewEvent {
+            compensation_id: Some(step.id),
+            record_id: locked.id,
+            event: step.event,
+            action: step.action,
+            actor_id: by.actor_id,
+            reason: step.reason,
+            evidence: view.as_ref(),
+        };
+        insert_event(connection, &event).await?;
+        let detail = json!({
+            "compensation_id": step.id.to_string(),
+            "outcome": status,
+            "refusal": refusal,
+            "reason": step.reason,
+            "before": before,
+            "after": after,
+            "evidence": view,
+        });
+        self.insert_audit(connection, by, step.action.as_ref(), locked.id, detail)
+            .await?;
+        Ok(job)
+    }
+
+    async fn insert_audit(
+        &self,
+        connection: &mut PgConnection,
+        by: &By,
+        what: &str,
+        record_id: i64,
+        mut detail: Value,
+    ) -> Result<(), StoreError> {
+        if let Some(members) = detail.as_object_mut() {
+            members.insert("from".into(), by.origin.as_str().into());
+            members.insert("trace_id".into(), by.trace_id.as_str().into());
+        }
+        let (action, object) = (
+            format!("compensation.{what}"),
+            format!("record/{record_id}"),
+        );
+        Ok(audit::insert_entry(connection, by.actor_id, &action, &object, &detail).await?)
+    }
+
+    async fn decide_once(
+        &self,
+        by: &By,
+        id: i64,
+        decision: Decision,
+        reason: &str,
+    ) -> Result<CompensationAnswer, CompensateError> {
+        let mut transaction = begin_finish(&self.0.pools.work).await?;
+        let stored = lock_compensation(&mut transaction, id).await?;
+        let stored = stored.ok_or(CompensateError::NotFound)?;
+        let status = stored.view.status;
+        if status != CompensationStatus::AwaitingApproval || stored.is_overdue {
+            let wanted = match decision {
+                Decision::Approve => CompensationStatus::Applied,
+                Decision::Reject => CompensationStatus::Rejected,
+            };
+            // Two clicks of one person are one decision.
+            if status == wanted && by.actor_id.is_some() && stored.decided_by == by.actor_id {
+                return self.compensation_answer(id).await;
+            }
+            return Err(CompensateError::AlreadyDecided(if stored.is_overdue {
+                CompensationStatus::Expired
+            } else {
+                status
+            }));
+        }
+        let decider = match by.actor_id {
+            Some(decider) if stored.actor_id != Some(decider) => decider,
+            _ => {
+                let detail = json!({ "compensation_id": id.to_string(), "outcome": "refused",
+                    "refusal": ProblemCode::SecondPersonNeeded, "reason": reason });
+                self.insert_audit(
+                    &mut transaction,
+                    by,
+                    decision.as_ref(),
+                    stored.record_id,
+                    detail,
+                )
+                .await?;
+                transaction.commit().await?;
+                return Err(CompensateError::SecondPersonNeeded);
+            }
+        };
+        let job = match decision {
+            Decision::Reject => {
+                self.reject(&mut transaction, by, &stored, decider, reason)
+                    .await?;
+                None
+            }
+            Decision::Approve => {
+                self.approve(&mut transaction, by, &stored, decider, reason)
+                    .await?
+            }
+        };
+        transaction.commit().await?;
+        self.run_job(job).await;
+        self.compensation_answer(id).await
+    }
+
+    async fn reject(
+        &self,
+        connection: &mut PgConnection,
+        by: &By,
+        stored: &Stored,
+        decider: i64,
+        reason: &str,
+    ) -> Result<(), CompensateError> {
+        let status = CompensationStatus::Rejected;
+        end_awaiting(connection, stored, status, None, None, decider).await?;
+        let event = NewEvent {
+            compensation_id: Some(stored.id),
+            record_id: stored.record_id,
+            event: "rejected",
+            action: stored.view.action,
+            actor_id: by.actor_id,
+            reason,
+            evidence: None,
+        };
+        insert_event(connection, &event).await?;
+        let detail = json!({ "compensation_id": stored.id.to_string(), "outcome": status,
+            "requested": stored.view.action, "reason": reason });
+        Ok(self
+            .insert_audit(connection, by, "reject", stored.record_id, detail)
+            .await?)
+    }
+
+    async fn approve(
+        &self,
+        connection: &mut PgConnection,
+        by: &By,
+        stored: &Stored,
+        decider: i64,
+        reason: &str,
+    ) -> Result<Option<FinishJob>, CompensateError> {
+        let locked = lock_record(connection, stored.record_id).await?;
+        let locked = locked.ok_or(CompensateError::NotFound)?;
+        let view = &stored.view;
+        let judged = judge::judge(connection, &locked, view.action, view.expected_version).await?;
+        let approved = NewEvent {
+            compensation_id: Some(stored.id),
+            record_id: stored.record_id,
+            event: "approved",
+            action: view.action,
+            actor_id: by.actor_id,
+            reason,
+            evidence: judged.view.as_ref(),
+        };
+        insert_event(connection, &approved).await?;
+        let (status, event) = match judged.refusal {
+            Some(_) => (CompensationStatus::Refused, "refused"),
+            None => (CompensationStatus::Applied, "applied"),
+        };
+        let refusal = judged.refusal.map(Into::into);
+        end_awaiting(
+            connection,
+            stored,
+            status,
+            judged.view.as_ref(),
+            refusal,
+            decider,
+        )
+        .await?;
+        let step = Step {
+            id: stored.id,
+            action: view.action,
+            event,
+            reason,
+        };
+        Ok(self
+            .end_step(connection, by, &locked, judged, step, status)
+            .await?)
+    }
+
+    fn needs_second_person(
+        &self,
+        locked: &Locked,
+        action: CompensationAction,
+    ) -> Result<bool, StoreError> {
+        let policy = REGISTRY.of_stored(&locked.action_type)?.policy();
+        let always = self.0.config.second_person == SecondPerson::Always;
+        Ok(action != CompensationAction::Verify && (policy.second_person || always))
+    }
+
+    /// Executes what a compensation claimed. When this process ends first, the lease ends and the scanner goes on.
+    pub(super) async fn run_job(&self, job: Option<FinishJob>) {
+        if let Some(job) = job {
+            // Whatever becomes of it is in the record, and that is what is answered.
+            finish::execute(self, job).await;
+        }
+    }
+
+    async fn replay(
+        &self,
+        stored: Stored,
+        ask: &Ask,
+    ) -> Result<CompensationAnswer, CompensateError> {
+        if stored.fingerprint != ask.fingerprint.as_bytes() {
+            return Err(CompensateError::KeyReused);
+        }
+        self.compensation_answer(stored.id).await
+    }
+
+    async fn compensation_answer(&self, id: i64) -> Result<CompensationAnswer, CompensateError> {
+        let pool = &self.0.pools.work;
+        let stored = find_compensation(pool, id).await?;
+        let stored = stored.ok_or(CompensateError::NotFound)?;
+        Ok(CompensationAnswer {
+            record: self.summary(stored.record_id).await?,
+            compensation: stored.view,
+        })
+    }
+
+    async fn summary(&self, record_id: i64) -> Result<Option<RecordSummary>, StoreError> {
+        find_summary(&self.0.pools.work, record_id, self.0.config.stuck_after).await
+    }
+}
+
+/// What one step writes into log and audit.
+struct Step<'a> {
+    id: i64,
+    action: CompensationAction,
+    event: &'static str,
+    reason: &'a str,
+}
+
+async fn end_awaiting(
+    connection: &mut PgConnection,
+    stored: &Stored,
+    status: CompensationStatus,
+    evidence: Option<&EvidenceView>,
+    refusal: Option<&str>,
+    decider: i64,
+) -> Result<(), StoreError> {
+    let ended =
+        update_compensation_if_awaiting(connection, stored.id, status, evidence, refusal, decider)
+            .await?;
+    // INVARIANT: it was seen waiting behind its lock.
+    ended.then_some(()).ok_or_else(|| {
+        StoreError::Corrupt(format!("compensation {} moved under its lock", stored.id))
+    })
+}
+
+fn check(compensate: Compensate) -> Result<Ask, CompensateError> {
+    check_reason(&compensate.reason)?;
+    let record_id = compensate
+        .record_id
+        .parse()
+        .map_err(|_| CompensateError::NotFound)?;
+    let fingerprint = fingerprint(&(
+        record_id,
+        compensate.action,
+        &compensate.reason,
+        compensate.expected_version,
+    ))?;
+    Ok(Ask {
+        record_id,
+        action: compensate.action,
+        expected_version: compensate.expected_version,
+        key: Some(compensate.key.as_str().to_owned()),
+        fingerprint,
+        reason: compensate.reason,
+        bulk_id: None,
+    })
+}
+
+fn check_reason(reason: &str) -> Result<(), CompensateError> {
+    let length = reason.chars().count();
+    let is_valid = !reason.trim().is_empty() && length <= MAX_REASON && !reason.contains('\0');
+    is_valid.then_some(()).ok_or(CompensateError::InvalidReason)
+}
+
+fn fingerprint(value: &impl serde::Serialize) -> Result<Fingerprint, StoreError> {
+    Fingerprint::of_canonical(value).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
+/// Where a compensation left its record.
+struct Applied {
+    state: RecordState,
+    version: i64,
+    epoch: i64,
+    job: Option<FinishJob>,
+}
