@@ -37,7 +37,7 @@ pub async fn add_account(settings: &DatabaseSettings, new: NewAccount) -> anyhow
         !secret.is_empty(),
         "the password comes on standard input, and there was none"
     );
-    let (database, engine) = open(settings, "command").await?;
+    let (database, engine) = open(settings, EngineConfig::default()).await?;
     let new = engine::NewAccount {
         name: new.name,
         role: new.role,
@@ -60,7 +60,7 @@ pub async fn add_account(settings: &DatabaseSettings, new: NewAccount) -> anyhow
 /// # Errors
 /// When a name is unknown, or the store fails.
 pub async fn issue_tokens(settings: &DatabaseSettings, owners: TokenOwners) -> anyhow::Result<()> {
-    let (database, engine) = open(settings, "command").await?;
+    let (database, engine) = open(settings, EngineConfig::default()).await?;
     let issued = issue(&engine, &owners).await;
     database.close().await?;
     std::io::stdout()
@@ -90,16 +90,12 @@ async fn issue(engine: &Engine, owners: &TokenOwners) -> anyhow::Result<String> 
     Ok(lines)
 }
 
-/// Opens the database, beside a running server or without one, and starts an engine of this name on it.
+/// Opens the database, beside a running server or without one, and starts an engine on it.
 pub(crate) async fn open(
     settings: &DatabaseSettings,
-    instance_name: &str,
+    config: EngineConfig,
 ) -> anyhow::Result<(Database, Engine)> {
     let database = Database::open(settings, true).await?;
-    let config = EngineConfig {
-        instance_name: instance_name.into(),
-        ..EngineConfig::default()
-    };
     let engine = Engine::start(database.pools.clone(), config).await?;
     Ok((database, engine))
 }

@@ -8,6 +8,7 @@ pub mod database;
 pub mod http;
 pub mod import;
 pub mod private_postgres;
+pub mod records;
 pub mod serve;
 pub mod settings;
 pub mod telemetry;
@@ -32,6 +33,18 @@ pub async fn run(invocation: Invocation) -> anyhow::Result<()> {
             database,
             file,
             rejects,
-        } => import::import(&database, &file, rejects.as_deref()).await,
+            engine,
+        } => import::import(&database, &engine, &file, rejects.as_deref()).await,
+        Invocation::Records {
+            database,
+            engine,
+            filter,
+            json,
+        } => records::list(&database, &engine, &filter, json).await,
+        Invocation::Compensate {
+            database,
+            engine,
+            asked,
+        } => records::compensate(&database, &engine, asked).await,
     }
 }

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::Context;
-use engine::{Engine, EngineConfig};
+use engine::Engine;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -47,14 +47,9 @@ async fn serve_on(
     let address = listener
         .local_addr()
         .context("the listener has no address")?;
-    let config = EngineConfig {
-        instance_name: format!("{address} {}", std::process::id()),
-        lease: settings.lease,
-        stuck_after: settings.stuck_after,
-        retention: settings.retention,
-        second_person: settings.second_person,
-        ..EngineConfig::default()
-    };
+    let config = settings
+        .engine
+        .config(format!("{address} {}", std::process::id()));
     let engine = Engine::start(database.pools.clone(), config).await?;
     if demo {
         let password_hash = password::hash(DEMO_PASSWORD.to_owned()).await?;

@@ -225,7 +225,9 @@ impl From<CompensateError> for ApiProblem {
             CompensateError::InvalidReason => {
                 Self::new(ProblemCode::InvalidBody, format!("`reason`: {error}."))
             }
-            CompensateError::SecondPersonNeeded => Self::plain(ProblemCode::SecondPersonNeeded),
+            CompensateError::Nameless | CompensateError::SecondPersonNeeded => {
+                Self::plain(ProblemCode::SecondPersonNeeded)
+            }
             CompensateError::AlreadyDecided(_) => {
                 Self::new(ProblemCode::AlreadyDecided, format!("{error}."))
             }

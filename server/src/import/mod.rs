@@ -22,7 +22,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{commands, serve::told_to_stop, settings::DatabaseSettings};
+use crate::{
+    commands,
+    serve::told_to_stop,
+    settings::{DatabaseSettings, EngineSettings},
+};
 
 pub mod file;
 pub mod progress;
@@ -123,6 +127,7 @@ impl Stop {
 /// When the file or the database cannot be used, a row was not taken, or the end of the file was not reached.
 pub async fn import(
     settings: &DatabaseSettings,
+    as_servers: &EngineSettings,
     path: &Path,
     rejects: Option<&Path>,
 ) -> anyhow::Result<()> {
@@ -138,7 +143,7 @@ pub async fn import(
         |rejects| rejects.display().to_string(),
     );
     let mut rejects = open_rejects(path, rejects)?;
-    let (database, engine) = commands::open(settings, CLIENT_ID).await?;
+    let (database, engine) = commands::open(settings, as_servers.config(CLIENT_ID)).await?;
     let mut progress = Progress::on_stderr(metadata.len());
     let stop = Stop::on_signals();
     let imported = import_rows(&engine, rows, &mut rejects, &mut progress, &stop).await;

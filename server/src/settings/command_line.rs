@@ -3,13 +3,15 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
-use domain::Role;
+use domain::{RecordState, Role, view::RecordFilter};
 use engine::SecondPerson;
 
 use super::{
-    DatabaseSettings, FrontLockOnFailure, Invocation, NewAccount, Settings, SettingsError,
-    TokenOwners,
-    values::{Raw, database_url, http_url, listen, narrow, rate, redis_url, refused, text, whole},
+    AskedCompensation, DatabaseSettings, EngineSettings, FrontLockOnFailure, Invocation,
+    NewAccount, Settings, SettingsError, TokenOwners,
+    values::{
+        Raw, database_url, http_url, listen, narrow, rate, redis_url, refused, state, text, whole,
+    },
 };
 
 /// A day, in seconds.
@@ -22,6 +24,14 @@ Beside a running server or without one. After a stop or a kill, run the same com
 
 Exit status: 0 when every row is new, was taken before, or stands there with the same content; 1 when a row was not taken
 or the file was not read to its end; 2 when the command line is misused.";
+
+/// What an admin at the command line wants to know and an option's line cannot say.
+const COMPENSATE_HELP: &str = "\
+verify changes nothing and prints the evidence and what it permits. complete, release, re_execute and fail do what they say,
+and are refused when the record has finished, has moved on, or the evidence forbids them. Every attempt is in the audit.
+
+Exit status: 0 when it was done, proposed, or now waits for a second admin; 1 when it was refused; 2 when the command line is
+misused.";
 
 /// Yici: one business intent, one effect, one answer.
 #[derive(Debug, Parser)]
@@ -65,7 +75,72 @@ pub(super) enum Command {
         rejects: Option<PathBuf>,
         #[command(flatten)]
         database: DatabaseArgs,
+        #[command(flatten)]
+        engine: EngineArgs,
     },
+    /// List records, stuck ones with --stuck
+    Records {
+        #[command(flatten)]
+        filter: RecordArgs,
+        /// Print the page as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        database: DatabaseArgs,
+        #[command(flatten)]
+        engine: EngineArgs,
+    },
+    /// Do something about a record that did not end, with a reason
+    #[command(after_long_help = COMPENSATE_HELP)]
+    Compensate {
+        #[command(flatten)]
+        asked: AskedCompensation,
+        #[command(flatten)]
+        database: DatabaseArgs,
+        #[command(flatten)]
+        engine: EngineArgs,
+    },
+}
+
+/// Which records are listed.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct RecordArgs {
+    /// Only stuck records, the longest first
+    #[arg(long)]
+    stuck: bool,
+    /// Only records in this state
+    #[arg(long, value_name = "STATE", value_parser = state)]
+    state: Option<RecordState>,
+    /// Only records of this action
+    #[arg(long, value_name = "ACTION")]
+    action: Option<String>,
+    /// Only records of this account, by name or id
+    #[arg(long, value_name = "NAME")]
+    subject: Option<String>,
+    /// A key, the beginning of one, or a trace id
+    #[arg(long, value_name = "TEXT")]
+    q: Option<String>,
+    /// Go on after this cursor of the page before
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+    /// How many at most, 1 to 200
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=200))]
+    limit: Option<u32>,
+}
+
+impl From<RecordArgs> for RecordFilter {
+    fn from(args: RecordArgs) -> Self {
+        Self {
+            stuck: args.stuck.then_some(true),
+            state: args.state,
+            action: args.action,
+            subject: args.subject,
+            q: args.q,
+            after: args.after,
+            limit: args.limit,
+            ..Self::default()
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -110,8 +185,27 @@ pub(super) struct DatabaseArgs {
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Engine")]
+pub(super) struct EngineArgs {
+    /// How long a claim is presumed alive [default: 30]
+    #[arg(long, env = "YICI_LEASE_SECONDS", value_name = "SECONDS")]
+    lease_seconds: Option<Raw>,
+    /// When an unfinished record counts as stuck [default: 300]
+    #[arg(long, env = "YICI_STUCK_AFTER_SECONDS", value_name = "SECONDS")]
+    stuck_after_seconds: Option<Raw>,
+    /// How long a finished record answers its key [default: 24]
+    #[arg(long, env = "YICI_RETENTION_HOURS", value_name = "HOURS")]
+    retention_hours: Option<Raw>,
+    /// Who may compensate alone: by the action's `policy`, or nobody (`always` a second admin) [default: policy]
+    #[arg(long, env = "YICI_SECOND_PERSON", value_name = "policy|always")]
+    second_person: Option<Raw>,
+}
+
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Settings")]
 pub(super) struct ServeArgs {
+    #[command(flatten)]
+    engine: EngineArgs,
     /// Address and port to serve on [default: 127.0.0.1:3000]
     #[arg(long, env = "YICI_LISTEN", value_name = "ADDRESS:PORT")]
     listen: Option<Raw>,
@@ -121,18 +215,9 @@ pub(super) struct ServeArgs {
     /// Redis for the front lock [default: no front lock]
     #[arg(long, env = "REDIS_URL", hide_env_values = true, value_name = "URL")]
     redis_url: Option<Raw>,
-    /// How long a claim is presumed alive [default: 30]
-    #[arg(long, env = "YICI_LEASE_SECONDS", value_name = "SECONDS")]
-    lease_seconds: Option<Raw>,
-    /// When an unfinished record counts as stuck [default: 300]
-    #[arg(long, env = "YICI_STUCK_AFTER_SECONDS", value_name = "SECONDS")]
-    stuck_after_seconds: Option<Raw>,
     /// The scanner's pause [default: 5]
     #[arg(long, env = "YICI_SCAN_INTERVAL_SECONDS", value_name = "SECONDS")]
     scan_interval_seconds: Option<Raw>,
-    /// How long a finished record answers its key [default: 24]
-    #[arg(long, env = "YICI_RETENTION_HOURS", value_name = "HOURS")]
-    retention_hours: Option<Raw>,
     /// When a front lock lapses [default: 5000]
     #[arg(long, env = "YICI_FRONT_LOCK_TTL_MS", value_name = "MILLISECONDS")]
     front_lock_ttl_ms: Option<Raw>,
@@ -143,9 +228,6 @@ pub(super) struct ServeArgs {
         value_name = "degrade|refuse"
     )]
     front_lock_on_failure: Option<Raw>,
-    /// Who may compensate alone: by the action's `policy`, or nobody (`always` a second admin) [default: policy]
-    #[arg(long, env = "YICI_SECOND_PERSON", value_name = "policy|always")]
-    second_person: Option<Raw>,
     /// The external reward provider [default: none]
     #[arg(
         long,
@@ -196,12 +278,34 @@ impl Command {
                 owners,
                 database: database.check()?,
             },
+            Self::Records {
+                filter,
+                json,
+                database,
+                engine,
+            } => Invocation::Records {
+                database: database.check()?,
+                engine: engine.check()?,
+                filter: Box::new(filter.into()),
+                json,
+            },
+            Self::Compensate {
+                asked,
+                database,
+                engine,
+            } => Invocation::Compensate {
+                database: database.check()?,
+                engine: engine.check()?,
+                asked,
+            },
             Self::Import {
                 file,
                 rejects,
                 database,
+                engine,
             } => Invocation::Import {
                 database: database.check()?,
+                engine: engine.check()?,
                 file,
                 rejects,
             },
@@ -235,8 +339,8 @@ impl DatabaseArgs {
     }
 }
 
-impl ServeArgs {
-    fn check(&self, database: DatabaseSettings) -> Result<Settings, SettingsError> {
+impl EngineArgs {
+    fn check(&self) -> Result<EngineSettings, SettingsError> {
         let number = |name, raw, default, range, unit| whole(name, raw, default, range, unit);
         let lease = number(
             "YICI_LEASE_SECONDS",
@@ -252,20 +356,9 @@ impl ServeArgs {
             1..=30 * DAY_SECONDS,
             "seconds",
         )?;
-        Ok(Settings {
-            database,
-            listen: listen(&self.listen)?,
-            site_dir: PathBuf::from(text(&self.site_dir).unwrap_or("target/site")),
-            redis_url: redis_url(&self.redis_url)?,
+        Ok(EngineSettings {
             lease: Duration::from_secs(lease),
             stuck_after: Duration::from_secs(stuck_after),
-            scan_interval: Duration::from_secs(number(
-                "YICI_SCAN_INTERVAL_SECONDS",
-                &self.scan_interval_seconds,
-                5,
-                1..=3600,
-                "seconds",
-            )?),
             retention: Duration::from_secs(
                 3600 * number(
                     "YICI_RETENTION_HOURS",
@@ -275,6 +368,37 @@ impl ServeArgs {
                     "hours",
                 )?,
             ),
+            second_person: match text(&self.second_person) {
+                None | Some("policy") => SecondPerson::ByPolicy,
+                Some("always") => SecondPerson::Always,
+                Some(other) => {
+                    return Err(SettingsError {
+                        name: "YICI_SECOND_PERSON",
+                        expected: "`policy` or `always`".to_owned(),
+                        got: Some(other.to_owned()),
+                    });
+                }
+            },
+        })
+    }
+}
+
+impl ServeArgs {
+    fn check(&self, database: DatabaseSettings) -> Result<Settings, SettingsError> {
+        let number = |name, raw, default, range, unit| whole(name, raw, default, range, unit);
+        Ok(Settings {
+            database,
+            listen: listen(&self.listen)?,
+            site_dir: PathBuf::from(text(&self.site_dir).unwrap_or("target/site")),
+            redis_url: redis_url(&self.redis_url)?,
+            engine: self.engine.check()?,
+            scan_interval: Duration::from_secs(number(
+                "YICI_SCAN_INTERVAL_SECONDS",
+                &self.scan_interval_seconds,
+                5,
+                1..=3600,
+                "seconds",
+            )?),
             front_lock_ttl: Duration::from_millis(number(
                 "YICI_FRONT_LOCK_TTL_MS",
                 &self.front_lock_ttl_ms,
@@ -289,17 +413,6 @@ impl ServeArgs {
                     return Err(SettingsError {
                         name: "YICI_FRONT_LOCK_ON_FAILURE",
                         expected: "`degrade` or `refuse`".to_owned(),
-                        got: Some(other.to_owned()),
-                    });
-                }
-            },
-            second_person: match text(&self.second_person) {
-                None | Some("policy") => SecondPerson::ByPolicy,
-                Some("always") => SecondPerson::Always,
-                Some(other) => {
-                    return Err(SettingsError {
-                        name: "YICI_SECOND_PERSON",
-                        expected: "`policy` or `always`".to_owned(),
                         got: Some(other.to_owned()),
                     });
                 }

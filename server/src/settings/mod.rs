@@ -12,12 +12,12 @@ mod values;
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
-use domain::Role;
-use engine::SecondPerson;
+use domain::{IdempotencyKey, Role, compensation::CompensationAction, view::RecordFilter};
+use engine::{EngineConfig, SecondPerson};
 use secrecy::SecretString;
 
 use command_line::Cli;
-use values::{account_name, role};
+use values::{account_name, compensation_action, idempotency_key, role};
 
 /// What the server was asked to do, with checked settings.
 #[derive(Debug)]
@@ -53,6 +53,28 @@ pub enum Invocation {
         file: PathBuf,
         /// Where the rows that were not taken are listed; `None`: on standard error.
         rejects: Option<PathBuf>,
+        /// As the servers on this database.
+        engine: EngineSettings,
+    },
+    /// List records.
+    Records {
+        /// Where.
+        database: DatabaseSettings,
+        /// As the servers on this database.
+        engine: EngineSettings,
+        /// Which.
+        filter: Box<RecordFilter>,
+        /// As JSON instead of a table.
+        json: bool,
+    },
+    /// Do something about a record.
+    Compensate {
+        /// Where.
+        database: DatabaseSettings,
+        /// As the servers on this database.
+        engine: EngineSettings,
+        /// What.
+        asked: AskedCompensation,
     },
 }
 
@@ -114,20 +136,14 @@ pub struct Settings {
     pub site_dir: PathBuf,
     /// `REDIS_URL`: the front lock's store; `None`: no front lock.
     pub redis_url: Option<SecretString>,
-    /// `YICI_LEASE_SECONDS`: how long a claim is presumed alive.
-    pub lease: Duration,
-    /// `YICI_STUCK_AFTER_SECONDS`: when an unfinished record counts as stuck.
-    pub stuck_after: Duration,
+    /// The engine's.
+    pub engine: EngineSettings,
     /// `YICI_SCAN_INTERVAL_SECONDS`: the scanner's pause.
     pub scan_interval: Duration,
-    /// `YICI_RETENTION_HOURS`: how long a finished record answers its key.
-    pub retention: Duration,
     /// `YICI_FRONT_LOCK_TTL_MS`: when a front lock lapses.
     pub front_lock_ttl: Duration,
     /// `YICI_FRONT_LOCK_ON_FAILURE`: what happens when the front lock's store is away.
     pub front_lock_on_failure: FrontLockOnFailure,
-    /// `YICI_SECOND_PERSON`: which compensations need a second admin.
-    pub second_person: SecondPerson,
     /// `YICI_REWARD_URL`: the external reward provider, without a slash at the end.
     pub reward_url: Option<SecretString>,
     /// `YICI_REWARD_TIMEOUT_MS`: how long the provider may take to answer.
@@ -140,6 +156,33 @@ pub struct Settings {
     pub demo_students: u32,
     /// `OTEL_EXPORTER_OTLP_ENDPOINT`: where traces go.
     pub otlp_endpoint: Option<SecretString>,
+}
+
+/// What every process on one database should agree about.
+#[derive(Debug, Clone)]
+pub struct EngineSettings {
+    /// `YICI_LEASE_SECONDS`: how long a claim is presumed alive.
+    pub lease: Duration,
+    /// `YICI_STUCK_AFTER_SECONDS`: when an unfinished record counts as stuck.
+    pub stuck_after: Duration,
+    /// `YICI_RETENTION_HOURS`: how long a finished record answers its key.
+    pub retention: Duration,
+    /// `YICI_SECOND_PERSON`: which compensations need a second admin.
+    pub second_person: SecondPerson,
+}
+
+impl EngineSettings {
+    /// The engine's configuration for a process of this name.
+    pub fn config(&self, instance_name: impl Into<String>) -> EngineConfig {
+        EngineConfig {
+            instance_name: instance_name.into(),
+            lease: self.lease,
+            stuck_after: self.stuck_after,
+            retention: self.retention,
+            second_person: self.second_person,
+            ..EngineConfig::default()
+        }
+    }
 }
 
 /// Which database to use.
@@ -177,6 +220,29 @@ pub struct NewAccount {
     /// The students whose report a parent sees
     #[arg(long = "child", value_name = "NAME", num_args = 1.., value_parser = account_name)]
     pub children: Vec<String>,
+}
+
+/// A compensation from the command line.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct AskedCompensation {
+    /// The record's id
+    #[arg(value_name = "ID")]
+    pub record_id: String,
+    /// verify, complete, release, re_execute or fail
+    #[arg(long, value_parser = compensation_action)]
+    pub action: CompensationAction,
+    /// Why; it is kept in the audit
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// The admin who asks [default: nobody by name]
+    #[arg(long = "as", value_name = "NAME", value_parser = account_name)]
+    pub admin: Option<String>,
+    /// Only if the record still has this version [default: whatever it has]
+    #[arg(long, value_name = "NUMBER")]
+    pub expected_version: Option<i64>,
+    /// Names this intent, so that the command can be repeated [default: a new one each time]
+    #[arg(long, value_name = "KEY", value_parser = idempotency_key)]
+    pub key: Option<IdempotencyKey>,
 }
 
 /// Whose tokens are issued: the named accounts', or those of all accounts of a role.

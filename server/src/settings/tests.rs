@@ -44,10 +44,10 @@ fn defaults_are_the_contracts() {
     assert!(settings.database.url.is_none());
     assert_eq!(settings.database.data_dir, PathBuf::from("data"));
     assert_eq!(settings.site_dir, PathBuf::from("target/site"));
-    assert_eq!(settings.lease, Duration::from_secs(30));
-    assert_eq!(settings.stuck_after, Duration::from_secs(300));
+    assert_eq!(settings.engine.lease, Duration::from_secs(30));
+    assert_eq!(settings.engine.stuck_after, Duration::from_secs(300));
     assert_eq!(settings.scan_interval, Duration::from_secs(5));
-    assert_eq!(settings.retention, Duration::from_secs(24 * 3600));
+    assert_eq!(settings.engine.retention, Duration::from_secs(24 * 3600));
     assert_eq!(settings.front_lock_ttl, Duration::from_secs(5));
     assert_eq!(settings.front_lock_on_failure, FrontLockOnFailure::Degrade);
     assert_eq!(settings.reward_timeout, Duration::from_secs(5));
@@ -125,7 +125,7 @@ fn good_values_are_taken() {
         "--data-dir=/somewhere",
     ])
     .unwrap();
-    assert_eq!(settings.lease, settings.stuck_after);
+    assert_eq!(settings.engine.lease, settings.engine.stuck_after);
     assert_eq!(settings.rate_limit_per_account, None);
     assert_eq!(settings.front_lock_on_failure, FrontLockOnFailure::Refuse);
     assert_eq!(settings.demo_students, 100_000);

@@ -2,9 +2,10 @@
 
 use std::{fmt, net::SocketAddr, num::NonZeroU32, ops::RangeInclusive, str::FromStr};
 
-use domain::Role;
+use domain::{IdempotencyKey, RecordState, Role, compensation::CompensationAction};
 use secrecy::SecretString;
 use sqlx::postgres::PgConnectOptions;
+use strum::VariantArray;
 
 use super::SettingsError;
 
@@ -170,4 +171,27 @@ pub(super) fn account_name(text: &str) -> Result<String, String> {
 
 pub(super) fn role(text: &str) -> Result<Role, String> {
     Role::from_str(text).map_err(|_| "expected student, teacher, parent, ops or admin".to_owned())
+}
+
+/// A record's state, in any case.
+pub(super) fn state(text: &str) -> Result<RecordState, String> {
+    let names = || {
+        RecordState::VARIANTS
+            .iter()
+            .map(AsRef::as_ref)
+            .collect::<Vec<&str>>()
+    };
+    RecordState::from_str(&text.to_ascii_uppercase())
+        .map_err(|_| format!("expected one of {}", names().join(", ")))
+}
+
+/// What is to be done about a record.
+pub(super) fn compensation_action(text: &str) -> Result<CompensationAction, String> {
+    CompensationAction::from_str(text)
+        .map_err(|_| "expected verify, complete, release, re_execute or fail".to_owned())
+}
+
+/// A key by the contract's rules.
+pub(super) fn idempotency_key(text: &str) -> Result<IdempotencyKey, String> {
+    IdempotencyKey::from_text(text).map_err(|error| error.to_string())
 }

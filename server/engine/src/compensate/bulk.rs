@@ -248,7 +248,7 @@ impl Engine {
                         let (outcome, detail) = outcome_of(&written);
                         (outcome, detail, written.job)
                     }
-                    Attempt::Missing | Attempt::Repeated => {
+                    Attempt::Missing | Attempt::Repeated | Attempt::Nameless => {
                         (BulkOutcome::Skipped, Some("not-found"), None)
                     }
                 }

@@ -95,6 +95,9 @@ pub enum CompensateError {
     /// The one who asked, or nobody, wants to decide.
     #[error("another admin has to decide")]
     SecondPersonNeeded,
+    /// It needs a second person, and nobody knows who the first one is.
+    #[error("this needs a second admin, so the first one has to be named")]
+    Nameless,
     /// It does not wait for a decision any more.
     #[error("it is {0} already")]
     AlreadyDecided(CompensationStatus),
@@ -159,6 +162,8 @@ pub(super) enum Attempt {
     Missing,
     /// Its key has a compensation already: two clicks at the same moment.
     Repeated,
+    /// It needs a second person, and nobody knows who the first one is.
+    Nameless,
 }
 
 impl Engine {
@@ -276,6 +281,7 @@ impl Engine {
         let mut transaction = begin_finish(&self.0.pools.work).await?;
         match self.write_compensation(&mut transaction, by, ask).await? {
             Attempt::Missing => Err(CompensateError::NotFound),
+            Attempt::Nameless => Err(CompensateError::Nameless),
             Attempt::Repeated => {
                 transaction.rollback().await?;
                 let key = ask.key.as_deref().unwrap_or_default();
@@ -306,6 +312,9 @@ impl Engine {
         let expected_version = ask.expected_version.unwrap_or(locked.version);
         let judged = judge::judge(connection, &locked, ask.action, expected_version).await?;
         let waits = self.needs_second_person(&locked, ask.action)?;
+        if waits && by.actor_id.is_none() {
+            return Ok(Attempt::Nameless);
+        }
         let (status, event) = match (judged.refusal, ask.action) {
             (Some(_), _) => (CompensationStatus::Refused, "refused"),
             (None, CompensationAction::Verify) => (CompensationStatus::Proposed, "proposed"),

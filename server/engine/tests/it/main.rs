@@ -5,6 +5,8 @@
     reason = "clippy's exception for tests does not reach the helpers of an integration test"
 )]
 
+mod bulk;
+mod compensate;
 mod interleavings;
 mod lost_connections;
 mod recovery;

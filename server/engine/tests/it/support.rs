@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use domain::{Fingerprint, IdempotencyKey, Role, action::TASK_SUBMIT};
-use engine::{Actor, Answer, Arrival, Engine, EngineConfig, Pools, SubmitError};
+use engine::{Actor, Answer, Arrival, Engine, EngineConfig, NewAccount, Pools, SubmitError};
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
 /// The students that the demo's data has here.
 pub(crate) const STUDENTS: u32 = 3;
+
+/// How long a test waits for what must happen.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An engine, and the same database for looking behind it.
 pub(crate) struct World {
@@ -72,6 +75,18 @@ impl World {
         sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
     }
 
+    /// Waits until a query that counts gives what is expected.
+    pub(crate) async fn until(&self, sql: &'static str, expected: i64) {
+        let reached = async {
+            while self.count(sql).await != expected {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, reached).await.is_err() {
+            panic!("{sql}: {} instead of {expected}", self.count(sql).await);
+        }
+    }
+
     /// Name and value of every counter that is not 0, by name.
     pub(crate) async fn counters(&self) -> Vec<(String, i64)> {
         self.engine.flush().await;
@@ -127,7 +142,8 @@ impl World {
     }
 }
 
-async fn start(pool: &PgPool, config: EngineConfig) -> Engine {
+/// An engine on this database.
+pub(crate) async fn start(pool: &PgPool, config: EngineConfig) -> Engine {
     let (work, reading) = (pool.clone(), pool.clone());
     start_on(Pools { work, reading }, config).await
 }
@@ -146,6 +162,17 @@ pub(crate) fn arrival(key: &str, task_id: &str, submit_version: i32, content: &s
         client_id: "device-1".into(),
         trace_id: "0af7651916cd43dd8448eb211c80319c".into(),
         wait: Duration::ZERO,
+    }
+}
+
+/// One more admin.
+pub(crate) fn admin(name: &str) -> NewAccount {
+    NewAccount {
+        name: name.into(),
+        role: Role::Admin,
+        password_hash: "no password".into(),
+        class: None,
+        children: Vec::new(),
     }
 }
 
