@@ -138,7 +138,6 @@ impl From<RecordArgs> for RecordFilter {
             q: args.q,
             after: args.after,
             limit: args.limit,
-            ..Self::default()
         }
     }
 }

@@ -138,3 +138,49 @@ async fn a_paused_owner_writes_nothing_when_it_wakes_up_and_tells_its_caller_the
     );
     assert_one_effect(&pool, "paused").await;
 }
+
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn what_was_in_flight_at_a_kill_ends_within_five_seconds_of_the_restart(pool: PgPool) {
+    let mut server = Server::start(&pool, None).await;
+    let token = server.sign_in("student1").await;
+    sqlx::query(
+        "INSERT INTO task (class_id, title, instructions, kind)
+         SELECT class_id, title, instructions, 'assignment' FROM task, generate_series(1, 40) ORDER BY task.id LIMIT 40",
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    let tasks: Vec<i64> = sqlx::query_scalar("SELECT id FROM task ORDER BY id DESC LIMIT 40")
+        .fetch_all(&pool)
+        .await
+        .unwrap();
+    // All are claimed, and none can finish.
+    let mut gate = pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE submission IN EXCLUSIVE MODE")
+        .execute(&mut *gate)
+        .await
+        .unwrap();
+    let body = serde_json::json!({ "submit_version": 1, "client_id": "wire", "content": "x" });
+    let posts = async {
+        let all = tasks.iter().map(async |task| {
+            let path = format!("/api/v1/tasks/{task}/submissions");
+            server
+                .post(&token, &path, &format!("key {task}"), &body)
+                .await
+        });
+        futures::future::join_all(all).await
+    };
+    tokio::select! {
+        _ = posts => panic!("an answer came through a locked table"),
+        () = until(&pool, PROCESSING, 40) => {}
+    }
+    server.kill().await;
+    gate.commit().await.unwrap();
+    let _server = Server::start(&pool, None).await;
+    until(&pool, TERMINAL, 40).await;
+    let late = "SELECT count(*) FROM idempotency_record
+                WHERE updated_at > (SELECT max(started_at) FROM instance) + interval '5 seconds'";
+    assert_eq!(count(&pool, late).await, 0);
+    assert_eq!(count(&pool, ROWS).await, 40);
+    assert_eq!(count(&pool, POINTS).await, 400);
+}

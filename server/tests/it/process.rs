@@ -83,13 +83,25 @@ impl Server {
     pub(crate) async fn submit(&self, token: &str, key: &str, content: &str) -> Option<WireAnswer> {
         let body =
             serde_json::json!({ "submit_version": 1, "client_id": "wire", "content": content });
+        self.post(token, "/api/v1/tasks/1/submissions", key, &body)
+            .await
+    }
+
+    /// Posts JSON under a key, waiting for the result; `None` when the connection broke.
+    pub(crate) async fn post(
+        &self,
+        token: &str,
+        path: &str,
+        key: &str,
+        body: &Value,
+    ) -> Option<WireAnswer> {
         let sent = self
             .client
-            .post(format!("{}/api/v1/tasks/1/submissions", self.base))
+            .post(format!("{}{path}", self.base))
             .bearer_auth(token)
             .header("Idempotency-Key", key)
             .header("Prefer", "wait=20")
-            .json(&body)
+            .json(body)
             .send()
             .await
             .ok()?;

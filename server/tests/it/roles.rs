@@ -78,6 +78,33 @@ const MATRIX: &[(&str, &str, [u16; 7])] = &[
         "/api/v1/records",
         [401, 403, 403, 403, 403, 200, 200],
     ),
+    // The record is the finished first submission: an admin may ask, and is told that there is nothing to do.
+    (
+        "POST",
+        "/api/v1/records/1/compensations",
+        [401, 403, 403, 403, 403, 403, 409],
+    ),
+    (
+        "POST",
+        "/api/v1/compensations/1/approval",
+        [401, 403, 403, 403, 403, 403, 409],
+    ),
+    (
+        "POST",
+        "/api/v1/compensations",
+        [401, 403, 403, 403, 403, 403, 202],
+    ),
+    (
+        "GET",
+        "/api/v1/compensations",
+        [401, 403, 403, 403, 403, 200, 200],
+    ),
+    (
+        "GET",
+        "/api/v1/compensations/bulk/1",
+        [401, 403, 403, 403, 403, 200, 200],
+    ),
+    ("GET", "/api/v1/audit", [401, 403, 403, 403, 403, 200, 200]),
     (
         "POST",
         "/api/fn/list_tasks",
@@ -124,6 +151,15 @@ async fn every_role_at_every_route(pool: PgPool) {
             };
             let body = match (*method, posts_form) {
                 ("POST", true) if path.ends_with("panel") => "window=5m".to_owned(),
+                ("POST", false) if path.ends_with("/1/compensations") => {
+                    r#"{"action":"verify","reason":"matrix","expected_version":2}"#.to_owned()
+                }
+                ("POST", false) if path.ends_with("/approval") => {
+                    r#"{"decision":"approve","reason":"matrix"}"#.to_owned()
+                }
+                ("POST", false) if path.ends_with("/compensations") => {
+                    r#"{"ids":["1"],"action":"verify","reason":"matrix"}"#.to_owned()
+                }
                 ("POST", false) => fresh_submission(1),
                 _ => String::new(),
             };

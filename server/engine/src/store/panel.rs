@@ -69,6 +69,7 @@ struct GaugesRow {
     stuck: i64,
     oldest_processing_seconds: i64,
     oldest_stuck_seconds: i64,
+    awaiting_approval: i64,
 }
 
 pub(crate) async fn find_gauges(
@@ -82,7 +83,8 @@ pub(crate) async fn find_gauges(
                 coalesce(floor(extract(epoch FROM max(age) FILTER (WHERE state = 'PROCESSING'))), 0)::bigint
                     AS oldest_processing_seconds,
                 coalesce(floor(extract(epoch FROM max(age) FILTER (WHERE age >= make_interval(secs => $1)))), 0)::bigint
-                    AS oldest_stuck_seconds
+                    AS oldest_stuck_seconds,
+                (SELECT count(*) FROM compensation WHERE status = 'awaiting_approval') AS awaiting_approval
          FROM (
              SELECT state, now() - claimed_at AS age FROM idempotency_record WHERE state IN ('PROCESSING', 'UNKNOWN')
          ) unfinished",
@@ -94,7 +96,7 @@ pub(crate) async fn find_gauges(
         processing: row.processing,
         unknown: row.unknown,
         stuck: row.stuck,
-        awaiting_approval: 0,
+        awaiting_approval: row.awaiting_approval,
         oldest_processing_seconds: row.oldest_processing_seconds,
         oldest_stuck_seconds: row.oldest_stuck_seconds,
     })

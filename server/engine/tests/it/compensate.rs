@@ -480,6 +480,12 @@ async fn what_needs_two_people_is_done_by_the_second_and_never_by_the_first(pool
         .unwrap();
     assert_eq!(asked.compensation.status, Status::AwaitingApproval);
     assert_eq!(state(&world, "k1").await, "PROCESSING");
+    let panel = world
+        .engine
+        .panel(domain::view::Window::OneHour)
+        .await
+        .unwrap();
+    assert_eq!(panel.gauges.awaiting_approval, 1);
     let id = asked.compensation.id;
     let own = world
         .engine
