@@ -9,6 +9,7 @@ pub mod http;
 pub mod import;
 pub mod private_postgres;
 pub mod records;
+pub mod reward_provider;
 pub mod serve;
 pub mod settings;
 pub mod telemetry;
@@ -41,6 +42,12 @@ pub async fn run(invocation: Invocation) -> anyhow::Result<()> {
             filter,
             json,
         } => records::list(&database, &engine, &filter, json).await,
+        Invocation::RewardProvider {
+            listen,
+            mode,
+            delay,
+            log,
+        } => reward_provider::serve(listen, mode, delay, log).await,
         Invocation::Compensate {
             database,
             engine,

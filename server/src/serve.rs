@@ -11,6 +11,7 @@ use crate::{
     auth::password,
     database::Database,
     http::{AppState, feed::PanelFeed, limits::Limits, pages::Site, router},
+    reward_provider,
     settings::Settings,
 };
 
@@ -20,6 +21,8 @@ const DRAIN: Duration = Duration::from_secs(20);
 const FORGET_EVERY: Duration = Duration::from_secs(60);
 /// The password of every account of the demo.
 const DEMO_PASSWORD: &str = "demo";
+/// Where the demo's provider of rewards remembers what it gave, beside the private Postgres.
+const DEMO_PROVIDER_LOG: &str = "reward-provider.jsonl";
 
 /// Serves until the process is told to stop.
 ///
@@ -47,9 +50,19 @@ async fn serve_on(
     let address = listener
         .local_addr()
         .context("the listener has no address")?;
-    let config = settings
-        .engine
-        .config(format!("{address} {}", std::process::id()));
+    let stopping = CancellationToken::new();
+    // Ends last: executions that are still running may call it.
+    let provider_stopping = CancellationToken::new();
+    let mut engine_settings = settings.engine.clone();
+    if demo && engine_settings.reward_url.is_none() {
+        // Its memory lives as long as the demo's data: beside the private Postgres, or as long as this process.
+        let is_private = settings.database.url.is_none();
+        let log = is_private.then(|| settings.database.data_dir.join(DEMO_PROVIDER_LOG));
+        let url = reward_provider::start_for_demo(log, provider_stopping.clone()).await?;
+        tracing::info!(url, "the demo has its own provider of rewards");
+        engine_settings.reward_url = Some(url.into());
+    }
+    let config = engine_settings.config(format!("{address} {}", std::process::id()));
     let engine = Engine::start(database.pools.clone(), config).await?;
     if demo {
         let password_hash = password::hash(DEMO_PASSWORD.to_owned()).await?;
@@ -58,7 +71,6 @@ async fn serve_on(
             .await
             .context("--demo")?;
     }
-    let stopping = CancellationToken::new();
     let state = AppState {
         engine: engine.clone(),
         feed: PanelFeed::new(engine.clone(), stopping.clone()),
@@ -111,6 +123,7 @@ async fn serve_on(
         }
     }
     engine.stop(DRAIN).await;
+    provider_stopping.cancel();
     tracing::info!("stopped");
     drained
 }

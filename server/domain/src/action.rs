@@ -32,6 +32,9 @@ impl fmt::Display for ActionType {
 /// A student hands in a learning task.
 pub const TASK_SUBMIT: ActionType = ActionType::new("task_submit");
 
+/// A student redeems points for a reward of an external provider.
+pub const POINTS_REDEEM: ActionType = ActionType::new("points_redeem");
+
 /// Which practice or assignment a task is.
 #[derive(
     Debug,

@@ -21,12 +21,42 @@ pub struct SubmissionBody {
     pub content: String,
 }
 
+/// The body of `POST /api/v1/rewards/{reward_id}/redemptions`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RedemptionBody {
+    /// Which installation of a client asks; it says who asks and changes nothing.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
+    pub client_id: String,
+    /// The how many-th purchase of this reward it is to be, as the list of rewards gave it.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub sequence: i32,
+}
+
+impl RedemptionBody {
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn check(&self) -> Result<(), InvalidBody> {
+        check_client_id(&self.client_id)?;
+        if self.sequence < 1 {
+            return Err(InvalidBody::Sequence);
+        }
+        Ok(())
+    }
+}
+
 /// What is wrong with a body whose members have the right types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBody {
     /// Versions count from 1.
     #[error("submit_version must be 1 or more")]
     Version,
+    /// Sequences count from 1.
+    #[error("sequence must be 1 or more")]
+    Sequence,
     /// See [`check_client_id`].
     #[error("client_id must have 1 to {MAX_CLIENT_ID_CHARS} characters and no control character")]
     ClientId,

@@ -118,6 +118,20 @@ pub fn task_submit_key(
     )
 }
 
+/// Builds the recommended key of a redemption.
+pub fn points_redeem_key(
+    reward_id: &str,
+    student_id: &str,
+    sequence: i32,
+    client_id: &str,
+    ordinal: u32,
+) -> String {
+    with_ordinal(
+        format!("points_redeem:{reward_id}:{student_id}:{sequence}:{client_id}"),
+        ordinal,
+    )
+}
+
 /// Builds the key of a submission that comes from a file: from what the row says and from nothing else, so that a second
 /// run, a resumed one, and the same row in another file or at another place all repeat it.
 ///
@@ -220,6 +234,10 @@ mod tests {
         assert_eq!(
             task_submit_key("7", "12", 1, "c-1", 3),
             "task_submit:7:12:1:c-1:3"
+        );
+        assert_eq!(
+            points_redeem_key("2", "12", 1, "c-1", 2),
+            "points_redeem:2:12:1:c-1:2"
         );
     }
 

@@ -70,6 +70,18 @@ problems! {
     TaskClosed 409 "The task is closed" "Ask the teacher whether it can be reopened.";
     /// Not the version that is current.
     VersionNotCurrent 409 "The submit_version is not the current one" "Fetch the task again and send the version that it gives.";
+    /// No such reward.
+    RewardNotFound 404 "There is no such reward" "Reload the list of rewards.";
+    /// The sequence is not the next one.
+    SequenceNotCurrent 409 "The sequence is not the next one" "Fetch the rewards again and send the `next_sequence` that they give.";
+    /// Not enough points.
+    InsufficientPoints 409 "There are not enough points" "Earn more points first; see `/api/v1/points`.";
+    /// Another key's redemption of the same sequence is undecided.
+    RedemptionInProgress 409 "This reward is being redeemed already" "Ask for the first request by its key; the points are held only once.";
+    /// The provider refused.
+    RewardRefused 409 "The provider refused" "The points are back; choose another reward, or try later with a new key.";
+    /// There is no provider.
+    RewardsUnavailable 503 "Rewards are not offered here" "Nothing was stored; ask the operator to set `YICI_REWARD_URL`.";
     /// The record has finished and is never touched again.
     AlreadyTerminal 409 "The record has already finished" "Nothing has to be done; look at its stored answer.";
     /// The record is not as it was seen, or its owner is alive.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```text
 /// (none) --claim--> PROCESSING --finish--> SUCCEEDED | FAILED_FINAL | FAILED_RETRYABLE
+/// PROCESSING --finish: the outside gave no clear answer--> UNKNOWN
 /// PROCESSING --lease ran out (epoch + 1)--> UNKNOWN
 /// UNKNOWN --verified: the business row exists--> SUCCEEDED
 /// UNKNOWN --verified: it does not, and cannot appear any more--> FAILED_RETRYABLE
@@ -51,6 +52,8 @@ pub enum RecordEvent {
     FinishFailedFinal,
     /// The owner gave up for a reason that may pass.
     FinishFailedRetryable,
+    /// The owner called the outside and nobody knows what became of it.
+    FinishUnknown,
     /// The lease ran out before the owner finished.
     LeaseRanOut,
     /// The evidence shows that the effect happened.
@@ -100,7 +103,7 @@ impl RecordState {
             (Self::Processing, E::FinishFailedRetryable) | (Self::Unknown, E::VerifiedAbsent) => {
                 Ok(Self::FailedRetryable)
             }
-            (Self::Processing, E::LeaseRanOut) => Ok(Self::Unknown),
+            (Self::Processing, E::LeaseRanOut | E::FinishUnknown) => Ok(Self::Unknown),
             (Self::FailedRetryable, E::Reclaim) => Ok(Self::Processing),
             // A row written behind the engine's back while the record waited to run again.
             (Self::FailedRetryable, E::VerifiedPresent) => Ok(Self::Succeeded),
@@ -121,6 +124,7 @@ mod tests {
             ("PROCESSING", "FinishSucceeded", "SUCCEEDED"),
             ("PROCESSING", "FinishFailedFinal", "FAILED_FINAL"),
             ("PROCESSING", "FinishFailedRetryable", "FAILED_RETRYABLE"),
+            ("PROCESSING", "FinishUnknown", "UNKNOWN"),
             ("PROCESSING", "LeaseRanOut", "UNKNOWN"),
             ("FAILED_RETRYABLE", "VerifiedPresent", "SUCCEEDED"),
             ("FAILED_RETRYABLE", "Reclaim", "PROCESSING"),

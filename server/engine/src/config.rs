@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use secrecy::SecretString;
+
 /// The engine's settings; see the README for their meaning to people.
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
@@ -17,6 +19,17 @@ pub struct EngineConfig {
     pub second_person: SecondPerson,
     /// For how long a second person may decide.
     pub approval_valid: Duration,
+    /// The external provider of rewards; `None`: rewards are not offered.
+    pub reward: Option<RewardConfig>,
+}
+
+/// The external provider of rewards.
+#[derive(Debug, Clone)]
+pub struct RewardConfig {
+    /// Its URL, without a slash at the end.
+    pub url: SecretString,
+    /// How long it may take to answer.
+    pub timeout: Duration,
 }
 
 /// Which compensations need a second person.
@@ -38,6 +51,7 @@ impl Default for EngineConfig {
             retention: Duration::from_secs(24 * 3600),
             second_person: SecondPerson::default(),
             approval_valid: Duration::from_secs(24 * 3600),
+            reward: None,
         }
     }
 }

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::{
     EngineConfig, StoreError, crash,
     flight::Flights,
+    outside::Provider,
     pipeline::Pipeline,
     recorder::Recorder,
     store::{
@@ -52,6 +53,9 @@ pub(crate) struct Inner {
     pub(crate) stopping: CancellationToken,
     /// Wakes this process's runner of bulks; another's finds a bulk by itself.
     pub(crate) bulk_started: Notify,
+    pub(crate) provider: Option<Provider>,
+    /// The beginning of this process's monotonic clock.
+    pub(crate) started: Instant,
 }
 
 impl std::fmt::Debug for Engine {
@@ -76,6 +80,13 @@ impl Engine {
                 "this Postgres may forget a commit when its machine fails"
             );
         }
+        let provider = match &config.reward {
+            Some(reward) => Some(
+                Provider::new(reward.url.clone(), reward.timeout)
+                    .map_err(|error| StoreError::Corrupt(error.without_url().to_string()))?,
+            ),
+            None => None,
+        };
         let instance_id =
             store::instance::insert_instance(&pools.work, &config.instance_name).await?;
         let claims = {
@@ -102,6 +113,8 @@ impl Engine {
             executions: TaskTracker::new(),
             stopping: CancellationToken::new(),
             bulk_started: Notify::new(),
+            provider,
+            started: Instant::now(),
             instance_id,
             config,
             pools,

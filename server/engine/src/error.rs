@@ -31,6 +31,9 @@ pub enum SubmitError {
     /// The command is not as the action expects it.
     #[error("the command is not valid: {0}")]
     InvalidCommand(String),
+    /// Its effect lies outside, and no provider is set.
+    #[error("no provider is set for this action")]
+    NoProvider,
     /// The process is stopping and takes no more work.
     #[error("the process is stopping")]
     Stopping,

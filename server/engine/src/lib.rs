@@ -13,6 +13,7 @@ pub mod crash;
 mod engine;
 mod error;
 mod flight;
+mod outside;
 mod people;
 mod pipeline;
 mod reading;
@@ -25,11 +26,12 @@ mod verify;
 pub use actor::{Actor, Origin, TraceId};
 pub use answer::{Answer, Arrival};
 pub use compensate::{BulkError, BulkTarget, Compensate, CompensateError, MAX_REASON, Requester};
-pub use config::{EngineConfig, SecondPerson};
+pub use config::{EngineConfig, RewardConfig, SecondPerson};
 pub use engine::{Engine, Pools};
 pub use error::{StoreError, SubmitError};
 pub use people::{AccountPassword, AddAccountError, DemoError, NewAccount, TokenKind};
 pub use store::MIGRATOR;
 pub use store::actions::{
-    Action, ClaimRef, Evidence, Policy, REGISTRY, ReadError, ReadRequest, Registry, Verdict,
+    Action, Call, CallAnswer, ClaimRef, Evidence, Outside, Policy, Probe, Question, REGISTRY,
+    ReadError, ReadRequest, Registry, Verdict,
 };

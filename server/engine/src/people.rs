@@ -192,6 +192,7 @@ impl Engine {
         demo::insert_class(&mut transaction).await?;
         demo::insert_family(&mut transaction).await?;
         demo::insert_tasks(&mut transaction).await?;
+        demo::insert_rewards(&mut transaction).await?;
         transaction.commit().await?;
         Ok(())
     }

@@ -4,14 +4,14 @@ use domain::{
     IdempotencyKey, Role,
     view::{
         ActionCounters, ChildReport, ClassProgress, ClassView, Counters, PanelView, RecordFilter,
-        RecordPage, RequestView, SeriesPoint, StudentProgress, StudentView, SubmissionView,
-        TaskView, Window,
+        RecordPage, RedemptionView, RequestView, RewardView, SeriesPoint, StudentProgress,
+        StudentView, SubmissionView, TaskView, Window,
     },
 };
 
 use crate::{
     Actor, Engine, StoreError,
-    store::{actions::REGISTRY, panel, progress, record_list, rfc3339, task},
+    store::{actions::REGISTRY, panel, progress, record_list, redemption, rfc3339, task},
 };
 
 /// The longest page of a list.
@@ -77,6 +77,39 @@ impl Engine {
         Ok(task::find_balance(&self.0.pools.reading, actor.id)
             .await?
             .unwrap_or(0))
+    }
+
+    /// The rewards, with the sequence that this student's next redemption of each is to have.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_rewards(&self, actor: &Actor) -> Result<Vec<RewardView>, StoreError> {
+        let rows = redemption::list_rewards(&self.0.pools.reading, actor.id).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
+    /// What this student redeemed, newest first; of very much, the newest.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_redemptions(&self, actor: &Actor) -> Result<Vec<RedemptionView>, StoreError> {
+        let limit = i64::from(MAX_PAGE);
+        let rows = redemption::list_redemptions(&self.0.pools.reading, actor.id, limit).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
+    /// A redemption of this student.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn find_redemption(
+        &self,
+        actor: &Actor,
+        id: &str,
+    ) -> Result<Option<RedemptionView>, StoreError> {
+        let Ok(id) = id.parse() else { return Ok(None) };
+        let row = redemption::find_redemption(&self.0.pools.reading, actor.id, id).await?;
+        Ok(row.map(Into::into))
     }
 
     /// The classes that this teacher teaches.

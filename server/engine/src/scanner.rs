@@ -105,24 +105,24 @@ impl Engine {
     /// Brings one record on; `Some` says why it is still unfinished.
     async fn recover(&self, due: &Due) -> Result<Option<&'static str>, StoreError> {
         let action = REGISTRY.of_stored(&due.action_type)?;
-        let (state, epoch) = match due.state {
-            RecordState::FailedRetryable => (due.state, due.epoch),
-            _ => match self.verify(due.id, true).await? {
-                None => return Ok(None),
-                // Verification of a claim that was PROCESSING has fenced it.
-                Some(state) => (
-                    state,
-                    due.epoch + i64::from(due.state == RecordState::Processing),
-                ),
-            },
+        let verified = match (due.state, action.outside()) {
+            // What ran out of tries and was refused now and then is run again as it is.
+            (RecordState::FailedRetryable, None) => Some(due.state),
+            (_, Some(outside)) => self.reconcile(outside, due.id, true).await?,
+            (_, None) => self.verify(due.id, true).await?,
         };
+        let Some(state) = verified else {
+            return Ok(None);
+        };
+        // Verification of a claim that was PROCESSING has fenced it.
+        let epoch = due.epoch + i64::from(due.state == RecordState::Processing);
         if state == RecordState::Unknown {
             return Ok(Some("nobody can tell yet whether it happened"));
         }
         if state != RecordState::FailedRetryable || !action.policy().local_effects_only {
             return Ok(None);
         }
-        let lease = action.policy().lease.unwrap_or(self.0.config.lease);
+        let lease = self.lease_of(action);
         let token = Uuid::new_v4();
         let reclaimed = reclaim(
             &self.0.pools.work,

@@ -1,6 +1,10 @@
 //! Verification: what became of an execution that did not end, by evidence and never by guessing.
 
-use domain::{Bucket, Defence, RecordState, compensation::CompensationAction, state::RecordEvent};
+use domain::{
+    Bucket, Defence, RecordState,
+    compensation::{CompensationAction, Finding},
+    state::RecordEvent,
+};
 use sqlx::PgConnection;
 
 use crate::{
@@ -32,9 +36,18 @@ impl Engine {
         };
         let action = REGISTRY.of_stored(&suspect.action_type)?;
         // Begun after the lock is held: what an owner committed before is seen, and after it cannot commit any more.
-        let evidence = action.find_evidence(&mut transaction, record_id).await?;
-        if matches!(evidence, Evidence::Present { .. }) {
-            action.complete_effects(&mut transaction, record_id).await?;
+        let mut evidence = action.find_evidence(&mut transaction, record_id).await?;
+        match evidence.finding() {
+            Finding::Present => {
+                action.complete_effects(&mut transaction, record_id).await?;
+                evidence = action.find_evidence(&mut transaction, record_id).await?;
+            }
+            // It waits to be run again, and nothing has changed about that.
+            _ if suspect.state == RecordState::FailedRetryable => return Ok(Some(suspect.state)),
+            Finding::Absent | Finding::Other => {
+                action.abandon_effects(&mut transaction, record_id).await?;
+            }
+            Finding::NotKnown => {}
         }
         let seen = evidence_view(&evidence, suspect.now)?;
         let mut moved = conclude(&suspect, evidence)?;
@@ -122,6 +135,12 @@ pub(crate) fn conclude(locked: &Locked, evidence: Evidence) -> Result<Moved, Sto
             ..still(step(unknown, RecordEvent::VerifiedAbsent)?)
         },
         Evidence::NotKnown => still(unknown),
+        Evidence::Happened => {
+            return Err(StoreError::Corrupt(format!(
+                "record {} was completed and has no business row",
+                locked.id
+            )));
+        }
     })
 }
 

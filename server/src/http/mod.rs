@@ -28,6 +28,7 @@ pub mod problem;
 pub mod problem_pages;
 pub mod query;
 pub mod reports;
+pub mod rewards;
 pub mod session;
 pub mod tasks;
 pub mod trace;
@@ -68,6 +69,7 @@ pub fn router(state: AppState) -> Router {
         .merge(actions::router().with_state(state.engine.clone()))
         .merge(tasks::router())
         .merge(reports::router())
+        .merge(rewards::router())
         .merge(panel::router())
         .merge(compensations::router())
         .fallback(async || StatusCode::NOT_FOUND);

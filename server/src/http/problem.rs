@@ -89,6 +89,7 @@ impl From<SubmitError> for ApiProblem {
             SubmitError::Store(error) => error.into(),
             SubmitError::UnknownAction => Self::plain(ProblemCode::NotFound),
             SubmitError::InvalidCommand(detail) => Self::new(ProblemCode::InvalidBody, detail),
+            SubmitError::NoProvider => Self::plain(ProblemCode::RewardsUnavailable),
             SubmitError::Stopping => Self::unavailable(),
         }
     }

@@ -292,7 +292,9 @@ impl<R: BufRead> RowFile<R> {
             return Err(InvalidRow::TooLarge);
         }
         check_submission(submit_version, content).map_err(|invalid| match invalid {
-            InvalidBody::Version | InvalidBody::ClientId => InvalidRow::Version,
+            InvalidBody::Version | InvalidBody::Sequence | InvalidBody::ClientId => {
+                InvalidRow::Version
+            }
             InvalidBody::BlankContent => InvalidRow::Blank,
             InvalidBody::Nul => InvalidRow::Nul,
         })?;

@@ -1,6 +1,6 @@
 //! The arguments as clap reads them, and how they become settings.
 
-use std::{path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use domain::{RecordState, Role, view::RecordFilter};
@@ -13,6 +13,8 @@ use super::{
         Raw, database_url, http_url, listen, narrow, rate, redis_url, refused, state, text, whole,
     },
 };
+
+use crate::reward_provider::Mode;
 
 /// A day, in seconds.
 const DAY_SECONDS: u64 = 24 * 3600;
@@ -89,6 +91,21 @@ pub(super) enum Command {
         database: DatabaseArgs,
         #[command(flatten)]
         engine: EngineArgs,
+    },
+    /// A small provider of rewards for the demo and for tests; it can misbehave as real ones do
+    RewardProvider {
+        /// Address and port to serve on
+        #[arg(long, default_value = "127.0.0.1:4000", value_name = "ADDRESS:PORT")]
+        listen: SocketAddr,
+        /// How it behaves; `PUT /mode` changes it
+        #[arg(long, value_enum, default_value = "ok")]
+        mode: Mode,
+        /// How late `slow` answers
+        #[arg(long, default_value = "15000", value_name = "MILLISECONDS")]
+        delay_ms: u64,
+        /// Where it remembers what it gave [default: nowhere]
+        #[arg(long, value_name = "FILE")]
+        log: Option<PathBuf>,
     },
     /// Do something about a record that did not end, with a reason
     #[command(after_long_help = COMPENSATE_HELP)]
@@ -198,6 +215,17 @@ pub(super) struct EngineArgs {
     /// Who may compensate alone: by the action's `policy`, or nobody (`always` a second admin) [default: policy]
     #[arg(long, env = "YICI_SECOND_PERSON", value_name = "policy|always")]
     second_person: Option<Raw>,
+    /// The external reward provider [default: none]
+    #[arg(
+        long,
+        env = "YICI_REWARD_URL",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    reward_url: Option<Raw>,
+    /// How long the provider may take to answer [default: 5000]
+    #[arg(long, env = "YICI_REWARD_TIMEOUT_MS", value_name = "MILLISECONDS")]
+    reward_timeout_ms: Option<Raw>,
 }
 
 #[derive(Debug, Clone, Default, Args)]
@@ -227,17 +255,6 @@ pub(super) struct ServeArgs {
         value_name = "degrade|refuse"
     )]
     front_lock_on_failure: Option<Raw>,
-    /// The external reward provider [default: none]
-    #[arg(
-        long,
-        env = "YICI_REWARD_URL",
-        hide_env_values = true,
-        value_name = "URL"
-    )]
-    reward_url: Option<Raw>,
-    /// How long the provider may take to answer [default: 5000]
-    #[arg(long, env = "YICI_REWARD_TIMEOUT_MS", value_name = "MILLISECONDS")]
-    reward_timeout_ms: Option<Raw>,
     /// Requests per second of one account, with bursts of four times that; 0: no limit [default: 100]
     #[arg(long, env = "YICI_RATE_LIMIT_PER_ACCOUNT", value_name = "NUMBER")]
     rate_limit_per_account: Option<Raw>,
@@ -287,6 +304,17 @@ impl Command {
                 engine: engine.check()?,
                 filter: Box::new(filter.into()),
                 json,
+            },
+            Self::RewardProvider {
+                listen,
+                mode,
+                delay_ms,
+                log,
+            } => Invocation::RewardProvider {
+                listen,
+                mode,
+                delay: Duration::from_millis(delay_ms),
+                log,
             },
             Self::Compensate {
                 asked,
@@ -378,6 +406,14 @@ impl EngineArgs {
                     });
                 }
             },
+            reward_url: http_url("YICI_REWARD_URL", &self.reward_url)?,
+            reward_timeout: Duration::from_millis(number(
+                "YICI_REWARD_TIMEOUT_MS",
+                &self.reward_timeout_ms,
+                5000,
+                1..=600_000,
+                "milliseconds",
+            )?),
         })
     }
 }
@@ -416,14 +452,6 @@ impl ServeArgs {
                     });
                 }
             },
-            reward_url: http_url("YICI_REWARD_URL", &self.reward_url)?,
-            reward_timeout: Duration::from_millis(number(
-                "YICI_REWARD_TIMEOUT_MS",
-                &self.reward_timeout_ms,
-                5000,
-                1..=600_000,
-                "milliseconds",
-            )?),
             rate_limit_per_account: rate(
                 "YICI_RATE_LIMIT_PER_ACCOUNT",
                 &self.rate_limit_per_account,

@@ -13,9 +13,10 @@ use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use domain::{IdempotencyKey, Role, compensation::CompensationAction, view::RecordFilter};
-use engine::{EngineConfig, SecondPerson};
+use engine::{EngineConfig, RewardConfig, SecondPerson};
 use secrecy::SecretString;
 
+use crate::reward_provider::Mode;
 use command_line::Cli;
 use values::{account_name, compensation_action, idempotency_key, role};
 
@@ -66,6 +67,17 @@ pub enum Invocation {
         filter: Box<RecordFilter>,
         /// As JSON instead of a table.
         json: bool,
+    },
+    /// Play the provider of rewards.
+    RewardProvider {
+        /// Where to serve.
+        listen: SocketAddr,
+        /// How it behaves.
+        mode: Mode,
+        /// How late it answers when it is slow.
+        delay: Duration,
+        /// Where it remembers what it gave.
+        log: Option<PathBuf>,
     },
     /// Do something about a record.
     Compensate {
@@ -144,10 +156,6 @@ pub struct Settings {
     pub front_lock_ttl: Duration,
     /// `YICI_FRONT_LOCK_ON_FAILURE`: what happens when the front lock's store is away.
     pub front_lock_on_failure: FrontLockOnFailure,
-    /// `YICI_REWARD_URL`: the external reward provider, without a slash at the end.
-    pub reward_url: Option<SecretString>,
-    /// `YICI_REWARD_TIMEOUT_MS`: how long the provider may take to answer.
-    pub reward_timeout: Duration,
     /// `YICI_RATE_LIMIT_PER_ACCOUNT`: requests per second; `None`: no limit.
     pub rate_limit_per_account: Option<NonZeroU32>,
     /// `YICI_RATE_LIMIT_PER_ADDRESS`: requests per second without identity; `None`: no limit.
@@ -169,6 +177,10 @@ pub struct EngineSettings {
     pub retention: Duration,
     /// `YICI_SECOND_PERSON`: which compensations need a second admin.
     pub second_person: SecondPerson,
+    /// `YICI_REWARD_URL`: the external reward provider, without a slash at the end.
+    pub reward_url: Option<SecretString>,
+    /// `YICI_REWARD_TIMEOUT_MS`: how long the provider may take to answer.
+    pub reward_timeout: Duration,
 }
 
 impl EngineSettings {
@@ -180,6 +192,10 @@ impl EngineSettings {
             stuck_after: self.stuck_after,
             retention: self.retention,
             second_person: self.second_person,
+            reward: self.reward_url.clone().map(|url| RewardConfig {
+                url,
+                timeout: self.reward_timeout,
+            }),
             ..EngineConfig::default()
         }
     }

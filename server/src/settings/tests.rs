@@ -50,11 +50,11 @@ fn defaults_are_the_contracts() {
     assert_eq!(settings.engine.retention, Duration::from_secs(24 * 3600));
     assert_eq!(settings.front_lock_ttl, Duration::from_secs(5));
     assert_eq!(settings.front_lock_on_failure, FrontLockOnFailure::Degrade);
-    assert_eq!(settings.reward_timeout, Duration::from_secs(5));
+    assert_eq!(settings.engine.reward_timeout, Duration::from_secs(5));
     assert_eq!(settings.rate_limit_per_account, NonZeroU32::new(100));
     assert_eq!(settings.rate_limit_per_address, NonZeroU32::new(50));
     assert_eq!(settings.demo_students, 30);
-    assert!(settings.redis_url.is_none() && settings.reward_url.is_none());
+    assert!(settings.redis_url.is_none() && settings.engine.reward_url.is_none());
     assert!(settings.otlp_endpoint.is_none());
 }
 
@@ -107,7 +107,7 @@ fn settings_never_show_secrets() {
     .unwrap();
     assert!(!format!("{settings:?}").contains("hunter2"));
     assert_eq!(
-        settings.reward_url.unwrap().expose_secret(),
+        settings.engine.reward_url.unwrap().expose_secret(),
         "http://u:hunter2@h:8080/base"
     );
 }

@@ -8,6 +8,7 @@ pub mod panel;
 pub mod progress;
 pub mod record;
 pub mod request;
+pub mod reward;
 pub mod task;
 
 pub use account::Account;
@@ -21,4 +22,5 @@ pub use progress::{
 };
 pub use record::{RecordFilter, RecordPage, RecordSummary};
 pub use request::{RequestView, StoredResponse};
+pub use reward::{RedemptionView, RewardView};
 pub use task::{SubmissionView, TaskStatus, TaskView};

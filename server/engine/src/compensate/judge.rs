@@ -87,7 +87,7 @@ pub(crate) fn evidence_view(
             view.location = Some(location.clone());
         }
         Evidence::Other { location } => view.location = Some(location.clone()),
-        Evidence::Absent | Evidence::NotKnown => {}
+        Evidence::Happened | Evidence::Absent | Evidence::NotKnown => {}
     }
     Ok(view)
 }
@@ -104,19 +104,23 @@ impl Engine {
         let evidence = judged
             .evidence
             .ok_or_else(|| StoreError::Corrupt("a compensation without evidence".into()))?;
+        let business = REGISTRY.of_stored(&locked.action_type)?;
         let moved = match action {
             CompensationAction::Verify => {
                 return Err(StoreError::Corrupt("verify changes nothing".into()));
             }
             CompensationAction::Complete => {
-                REGISTRY
-                    .of_stored(&locked.action_type)?
-                    .complete_effects(connection, locked.id)
-                    .await?;
-                conclude(locked, evidence)?
+                business.complete_effects(connection, locked.id).await?;
+                conclude(locked, business.find_evidence(connection, locked.id).await?)?
             }
-            CompensationAction::Release | CompensationAction::ReExecute => released(locked)?,
-            CompensationAction::Fail => failed(locked, evidence)?,
+            CompensationAction::Release | CompensationAction::ReExecute => {
+                business.abandon_effects(connection, locked.id).await?;
+                released(locked)?
+            }
+            CompensationAction::Fail => {
+                business.abandon_effects(connection, locked.id).await?;
+                failed(locked, evidence)?
+            }
         };
         let moved = Moved {
             fence: true,
@@ -144,10 +148,10 @@ impl Engine {
         applied: &mut Applied,
     ) -> Result<(), StoreError> {
         let action = REGISTRY.of_stored(&locked.action_type)?;
-        let lease = action.policy().lease.unwrap_or(self.0.config.lease);
+        let lease = self.lease_of(action);
         let token = Uuid::new_v4();
         let epoch = reclaim(
-            connection,
+            &mut *connection,
             self.0.instance_id,
             locked.id,
             applied.epoch,
@@ -159,16 +163,20 @@ impl Engine {
         let epoch = epoch.ok_or_else(|| {
             StoreError::Corrupt(format!("record {} moved under its lock", locked.id))
         })?;
+        let claim = ClaimRef {
+            record_id: locked.id,
+            epoch,
+            token,
+        };
+        if let Some(outside) = action.outside() {
+            outside.take_hold(connection, claim).await?;
+        }
         *applied = Applied {
             state: step(applied.state, RecordEvent::Reclaim)?,
             version: applied.version + 1,
             epoch,
             job: Some(FinishJob {
-                claim: ClaimRef {
-                    record_id: locked.id,
-                    epoch,
-                    token,
-                },
+                claim,
                 action,
                 trace_id: locked.trace_id.clone(),
                 executor: Executor::Person,

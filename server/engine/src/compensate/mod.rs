@@ -278,6 +278,7 @@ impl Engine {
         {
             return self.replay(stored, ask).await;
         }
+        self.refresh_evidence(ask.record_id).await?;
         let mut transaction = begin_finish(&self.0.pools.work).await?;
         match self.write_compensation(&mut transaction, by, ask).await? {
             Attempt::Missing => Err(CompensateError::NotFound),
@@ -428,6 +429,11 @@ impl Engine {
         decision: Decision,
         reason: &str,
     ) -> Result<CompensationAnswer, CompensateError> {
+        if decision == Decision::Approve
+            && let Some(stored) = find_compensation(&self.0.pools.work, id).await?
+        {
+            self.refresh_evidence(stored.record_id).await?;
+        }
         let mut transaction = begin_finish(&self.0.pools.work).await?;
         let stored = lock_compensation(&mut transaction, id).await?;
         let stored = stored.ok_or(CompensateError::NotFound)?;
@@ -562,6 +568,15 @@ impl Engine {
         let policy = REGISTRY.of_stored(&locked.action_type)?.policy();
         let always = self.0.config.second_person == SecondPerson::Always;
         Ok(action != CompensationAction::Verify && (policy.second_person || always))
+    }
+
+    /// Asks the outside anew before a record is judged, outside any transaction.
+    pub(super) async fn refresh_evidence(&self, record_id: i64) -> Result<(), StoreError> {
+        // Actions with local effects have nothing to ask for.
+        for outside in REGISTRY.iter().filter_map(|action| action.outside()) {
+            self.ask_outside(outside, record_id).await?;
+        }
+        Ok(())
     }
 
     /// Executes what a compensation claimed. When this process ends first, the lease ends and the scanner goes on.

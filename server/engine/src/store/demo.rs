@@ -90,3 +90,16 @@ pub(crate) async fn insert_tasks(connection: &mut PgConnection) -> Result<(), sq
     .await
     .map(drop)
 }
+
+pub(crate) async fn insert_rewards(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO reward (name, price, is_demo)
+         SELECT d.name, d.price, true
+         FROM (VALUES ('贴纸 · Sticker', 50), ('书签 · Bookmark', 80), ('图书券 · Book voucher', 200)) AS d (name, price)
+         WHERE NOT EXISTS (SELECT FROM reward w WHERE w.is_demo AND w.name = d.name)
+         ORDER BY d.price",
+    )
+    .execute(connection)
+    .await
+    .map(drop)
+}

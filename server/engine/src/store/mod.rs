@@ -18,6 +18,7 @@ pub(crate) mod progress;
 pub(crate) mod record;
 pub(crate) mod record_list;
 pub(crate) mod recovery;
+pub(crate) mod redemption;
 pub(crate) mod scan;
 pub(crate) mod task;
 pub(crate) mod token;

@@ -330,7 +330,7 @@ pub(crate) async fn finish_many(
                  response_status = i.status, response_body = i.body, response_location = i.location,
                  updated_at = clock_timestamp(),
                  -- FAILED_RETRYABLE too: once nobody tries it any more it may go like a terminal one.
-                 expires_at = clock_timestamp() + make_interval(secs => $10)
+                 expires_at = CASE WHEN i.state <> 'UNKNOWN' THEN clock_timestamp() + make_interval(secs => $10) END
              FROM input i
              WHERE r.id = i.record_id AND r.epoch = i.epoch AND r.claim_token = i.token AND r.state = 'PROCESSING'
              RETURNING r.id, r.action_type, r.state, i.bucket, i.defence, i.arrival_id, i.by_scanner
@@ -347,12 +347,12 @@ pub(crate) async fn finish_many(
                  WHERE u.record_id = f.id AND u.outcome IS NULL AND (f.arrival_id IS NULL OR u.id = f.arrival_id)
                  ORDER BY u.arrived_at, u.id LIMIT 1
              ) o ON true
-             WHERE a.record_id = f.id AND a.outcome IS NULL AND (a.id = o.id OR f.state <> 'FAILED_RETRYABLE')
+             WHERE a.record_id = f.id AND a.outcome IS NULL AND (a.id = o.id OR f.state IN ('SUCCEEDED', 'FAILED_FINAL'))
              RETURNING a.action_type, a.outcome, a.arrived_at
          ), logged AS (
              INSERT INTO compensation_log (record_id, event, action, reason)
              SELECT id, 'applied', 're_execute', 'its execution did not end, and nothing had happened' FROM finished
-             WHERE by_scanner AND state <> 'FAILED_RETRYABLE' ORDER BY id
+             WHERE by_scanner AND state IN ('SUCCEEDED', 'FAILED_FINAL') ORDER BY id
          ), counted AS (
              -- Touched last: a counter's row is shared by the whole instance until the commit.
              INSERT INTO outcome_counter AS c (minute, action_type, name, instance_id, n)
@@ -364,7 +364,7 @@ pub(crate) async fn finish_many(
                  WHERE state IN ('FAILED_FINAL', 'FAILED_RETRYABLE')
                  UNION ALL
                  SELECT clock_timestamp(), action_type, 'compensated' FROM finished
-                 WHERE by_scanner AND state <> 'FAILED_RETRYABLE'
+                 WHERE by_scanner AND state IN ('SUCCEEDED', 'FAILED_FINAL')
              ) events
              GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
              ON CONFLICT ON CONSTRAINT pk_outcome_counter DO UPDATE SET n = c.n + EXCLUDED.n

@@ -68,13 +68,14 @@ macro_rules! lock_sql {
     };
 }
 
-/// Locks a record if its lease ran out, by Postgres's clock, or if it is UNKNOWN; `None` when it has moved on.
+/// Locks a record if its lease ran out, by Postgres's clock, or if it waits to be decided or run again; `None` when it has
+/// moved on.
 pub(crate) async fn lock_suspect(
     connection: &mut PgConnection,
     record_id: i64,
 ) -> Result<Option<Locked>, StoreError> {
     let row: Option<LockedRow> = sqlx::query_as(lock_sql!(
-        " AND (state = 'UNKNOWN' OR state = 'PROCESSING' AND lease_until <= clock_timestamp())"
+        " AND (state IN ('UNKNOWN', 'FAILED_RETRYABLE') OR state = 'PROCESSING' AND lease_until <= clock_timestamp())"
     ))
     .bind(record_id)
     .fetch_optional(connection)

@@ -24,6 +24,7 @@ pub(super) fn of_execution(
     match response {
         // A fenced owner's arrival met what another execution had finished.
         Some(response) => replay(response, bucket, bucket == Bucket::Reused),
+        None if bucket == Bucket::Unknown => unknown(intent),
         None => Answer {
             bucket,
             ..temporary_failure(intent)
@@ -43,7 +44,7 @@ pub(super) fn of_record(record: &FoundRecord, intent: &Intent) -> (bool, Answer)
         (None, RecordState::FailedRetryable) => {
             pending(intent, Bucket::Processing, RecordState::FailedRetryable)
         }
-        _ => pending(intent, Bucket::Unknown, RecordState::Unknown),
+        _ => unknown(intent),
     };
     (true, answer)
 }
@@ -62,6 +63,11 @@ fn replay(response: &StoredAnswer, bucket: Bucket, replayed: bool) -> Answer {
 /// 202: the key is executing.
 pub(super) fn processing(intent: &Intent) -> Answer {
     pending(intent, Bucket::Processing, RecordState::Processing)
+}
+
+/// 202: nobody knows yet whether it happened.
+pub(super) fn unknown(intent: &Intent) -> Answer {
+    pending(intent, Bucket::Unknown, RecordState::Unknown)
 }
 
 fn pending(intent: &Intent, bucket: Bucket, state: RecordState) -> Answer {
@@ -161,9 +167,11 @@ pub(super) fn finish_row(job: &FinishJob, verdict: Verdict) -> FinishRow {
                 Bucket::ConstraintConflict,
             )
         }
+        Verdict::Passing => return retryable_row(job.claim, job.executor),
+        Verdict::NotKnown => return unknown_row(job.claim, job.executor),
         Verdict::ConflictOther { code, location } => (
             RecordState::FailedFinal,
-            refuse(code, Some(location)),
+            refuse(code, location),
             Some(code),
             Bucket::ConstraintConflict,
         ),
@@ -199,5 +207,15 @@ pub(super) fn retryable_row(claim: ClaimRef, executor: Executor) -> FinishRow {
         error_code: Some(ProblemCode::TemporaryFailure.into()),
         bucket: Bucket::New,
         defence: Defence::None,
+    }
+}
+
+/// How a record is left whose effect outside may have happened.
+fn unknown_row(claim: ClaimRef, executor: Executor) -> FinishRow {
+    FinishRow {
+        state: RecordState::Unknown,
+        error_code: None,
+        bucket: Bucket::Unknown,
+        ..retryable_row(claim, executor)
     }
 }

@@ -52,7 +52,17 @@ pub(crate) enum Executed {
 
 /// Executes a claim: effects, final state, commit; and finds out what is true when that did not go straight.
 pub(crate) async fn execute(engine: &Engine, job: FinishJob) -> Executed {
-    let (claim, executor) = (job.claim, job.executor);
+    let (claim, executor, action) = (job.claim, job.executor, job.action);
+    if let Some(outside) = action.outside()
+        && let Err(error) = engine.call_outside(outside, &job).await
+    {
+        // The finish goes by what was kept; what was not is asked for again.
+        tracing::warn!(
+            record_id = claim.record_id,
+            error = &error as &dyn std::error::Error,
+            "a call outside was not wholly kept"
+        );
+    }
     match engine.0.finishes.run(job).await {
         Ok(Finished::Committed(row)) => Executed::Ended(row),
         // The guard is the authority: somebody took over, or an earlier try had committed and its answer was lost.
@@ -63,6 +73,10 @@ pub(crate) async fn execute(engine: &Engine, job: FinishJob) -> Executed {
                 error = &error as &dyn std::error::Error,
                 "an execution could not be finished"
             );
+            // What may have happened outside is never given up on here: its lease ends, and it is verified.
+            if action.outside().is_some() {
+                return Executed::Undecided;
+            }
             give_up(engine, claim, executor).await
         }
     }

@@ -96,8 +96,11 @@ impl Engine {
             .map_err(SubmitError::InvalidCommand)?;
         let fingerprint = Fingerprint::of(action.action_type(), &command)
             .map_err(|error| SubmitError::InvalidCommand(error.to_string()))?;
+        if action.outside().is_some() && self.0.provider.is_none() {
+            return Err(SubmitError::NoProvider);
+        }
         Ok(Intent {
-            lease: action.policy().lease.unwrap_or(self.0.config.lease),
+            lease: self.lease_of(action),
             action,
             subject_id: actor.id,
             key: arrival.key,
@@ -164,7 +167,7 @@ impl Engine {
         intent: &Intent,
         own: &Own,
     ) -> Result<Step, StoreError> {
-        let claim = match self.0.claims.run(claim_row(intent, own)).await? {
+        let claim = match self.claim(intent, own).await? {
             Claimed::Won { record_id, epoch } => own.claim(record_id, epoch),
             Claimed::Found(record) => match self.take_over(&record, intent, own).await? {
                 TakeOver::Won(claim) => claim,
@@ -205,10 +208,21 @@ impl Engine {
                 let answer = self.answer_overtaken(&record, bucket, intent, own).await;
                 Step::Answered(answer, Some(record))
             }
+            Executed::Undecided if intent.action.outside().is_some() => {
+                Step::Answered(answers::unknown(intent), None)
+            }
             Executed::Undecided => Step::Answered(answers::temporary_failure(intent), None),
             // Postgres crashed and forgot the unflushed claim: nothing happened, claim again.
             Executed::Missing => Step::Again,
         })
+    }
+
+    async fn claim(&self, intent: &Intent, own: &Own) -> Result<Claimed, StoreError> {
+        let row = claim_row(intent, own);
+        match intent.action.outside() {
+            Some(outside) => self.claim_with_hold(outside, row).await,
+            None => self.0.claims.run(row).await,
+        }
     }
 
     /// Makes a record that was left unfinished one's own, if it is: verified first, when its lease ran out.
@@ -225,8 +239,11 @@ impl Engine {
             RecordState::Succeeded | RecordState::FailedFinal => Ok(TakeOver::NotOurs),
             RecordState::Processing | RecordState::Unknown => {
                 match self.verify(record.id, false).await? {
-                    // Nobody can tell yet: the caller is told so.
-                    Some(RecordState::Unknown) => Ok(TakeOver::NotOurs),
+                    // Nobody can tell yet: the caller is told so, and the outside is asked meanwhile.
+                    Some(RecordState::Unknown) => {
+                        self.start_reconciling(intent.action, record.id);
+                        Ok(TakeOver::NotOurs)
+                    }
                     _ => Ok(TakeOver::MovedOn),
                 }
             }
@@ -237,21 +254,47 @@ impl Engine {
                     trace_id: &intent.trace_id,
                     age: intent.arrived.elapsed(),
                 };
-                let epoch = reclaim(
-                    &self.0.pools.work,
-                    self.0.instance_id,
-                    record.id,
-                    record.epoch,
-                    own.token,
-                    intent.lease,
-                    Some(arrival),
-                )
-                .await?;
+                let epoch = match intent.action.outside() {
+                    Some(outside) => {
+                        let claim = own.claim(record.id, record.epoch);
+                        self.reclaim_with_hold(outside, claim, intent.lease, arrival)
+                            .await?
+                    }
+                    None => {
+                        reclaim(
+                            &self.0.pools.work,
+                            self.0.instance_id,
+                            record.id,
+                            record.epoch,
+                            own.token,
+                            intent.lease,
+                            Some(arrival),
+                        )
+                        .await?
+                    }
+                };
                 Ok(epoch.map_or(TakeOver::MovedOn, |epoch| {
                     TakeOver::Won(own.claim(record.id, epoch))
                 }))
             }
         }
+    }
+
+    /// Asks the outside what became of a call, behind the answer.
+    fn start_reconciling(&self, action: &'static dyn Action, record_id: i64) {
+        let Some(outside) = action.outside() else {
+            return;
+        };
+        let engine = self.clone();
+        self.0.executions.spawn(async move {
+            if let Err(error) = engine.reconcile(outside, record_id, false).await {
+                tracing::warn!(
+                    record_id,
+                    error = &error as &dyn std::error::Error,
+                    "a record could not be reconciled"
+                );
+            }
+        });
     }
 
     /// Answers the caller of an owner that was fenced: with what is true now, in the bucket that was or is decided for it.

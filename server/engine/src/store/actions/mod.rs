@@ -7,18 +7,20 @@ use std::time::Duration;
 use domain::{ActionType, compensation::Finding};
 use futures::future::BoxFuture;
 use serde_json::Value;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use crate::StoreError;
 
+mod points_redeem;
 mod task_submit;
 
+use points_redeem::PointsRedeem;
 pub(crate) use task_submit::SubmissionRow;
 use task_submit::TaskSubmit;
 
 /// Every action that exists. A new one is a new file beside this and a line here.
-pub const REGISTRY: Registry = Registry(&[&TaskSubmit]);
+pub const REGISTRY: Registry = Registry(&[&TaskSubmit, &PointsRedeem]);
 
 /// How records of an action are treated.
 #[derive(Debug, Clone, Copy)]
@@ -67,9 +69,13 @@ pub enum Verdict {
     ConflictOther {
         /// The problem's code.
         code: domain::ProblemCode,
-        /// Where the business row can be read.
-        location: String,
+        /// Where the business row can be read, when it is written already.
+        location: Option<String>,
     },
+    /// It could not be done now; nothing happened.
+    Passing,
+    /// Nobody knows yet whether the outside did it.
+    NotKnown,
     /// A business rule says no.
     Refused {
         /// The problem's code.
@@ -89,6 +95,8 @@ pub enum Evidence {
         /// Where the business row can be read.
         location: String,
     },
+    /// The outside says that it happened; the business row is still to be written.
+    Happened,
     /// Another content stands in its place.
     Other {
         /// Where the business row can be read.
@@ -104,7 +112,7 @@ impl Evidence {
     /// What it comes to.
     pub const fn finding(&self) -> Finding {
         match self {
-            Self::Present { .. } => Finding::Present,
+            Self::Present { .. } | Self::Happened => Finding::Present,
             Self::Other { .. } => Finding::Other,
             Self::Absent => Finding::Absent,
             Self::NotKnown => Finding::NotKnown,
@@ -163,7 +171,7 @@ pub trait Action: Send + Sync {
         &'a self,
         connection: &'a mut PgConnection,
         claims: &'a [ClaimRef],
-    ) -> BoxFuture<'a, Result<Vec<(i64, Verdict)>, sqlx::Error>>;
+    ) -> BoxFuture<'a, Result<Vec<(i64, Verdict)>, StoreError>>;
 
     /// Looks for the effect of a record whose row is locked by the caller's transaction.
     ///
@@ -172,14 +180,132 @@ pub trait Action: Send + Sync {
         &'a self,
         connection: &'a mut PgConnection,
         record_id: i64,
-    ) -> BoxFuture<'a, Result<Evidence, sqlx::Error>>;
+    ) -> BoxFuture<'a, Result<Evidence, StoreError>>;
 
     /// Adds what a present effect is missing, when another writer left it out. Doing it again adds nothing.
     fn complete_effects<'a>(
         &'a self,
         connection: &'a mut PgConnection,
         record_id: i64,
-    ) -> BoxFuture<'a, Result<(), sqlx::Error>>;
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Takes back what was prepared for an effect that did not happen, such as held points. Doing it again changes nothing.
+    fn abandon_effects<'a>(
+        &'a self,
+        _connection: &'a mut PgConnection,
+        _record_id: i64,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// The part of the effect that lies outside this database, if there is one.
+    fn outside(&self) -> Option<&'static dyn Outside> {
+        None
+    }
+}
+
+/// What is to be sent outside.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// By which the outside knows this record; the same for every call.
+    pub key: String,
+    /// The body.
+    pub body: Value,
+}
+
+/// What the outside answered to a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallAnswer {
+    /// It is done.
+    Done,
+    /// It is refused for good.
+    Refused(String),
+    /// A time-out, a cut, or an answer that tells nothing: it may have happened.
+    Unclear(String),
+    /// It was not sent, because that was no longer safe.
+    NotSent,
+}
+
+/// What the outside is to be asked about.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// By which the outside knows the record.
+    pub key: String,
+    /// Which call it is about.
+    pub epoch: i64,
+    /// The trace of the record.
+    pub trace_id: String,
+}
+
+/// What the outside said when it was asked about a call.
+#[derive(Debug, Clone)]
+pub struct Probe {
+    /// The record.
+    pub record_id: i64,
+    /// Which call.
+    pub epoch: i64,
+    /// When it was asked, by the asker's monotonic clock: milliseconds since the process began.
+    pub asked_ms: i64,
+    /// When the answer was there, by the same clock.
+    pub answered_ms: i64,
+    /// `happened`, `not_found` or `unclear`.
+    pub finding: &'static str,
+}
+
+/// The store of an effect outside: held before the call, marked, called, and its answer kept as evidence.
+pub trait Outside: Send + Sync {
+    /// Holds what the effect costs, in the transaction of the claim. Without a hold nothing is called.
+    fn take_hold<'a>(
+        &'a self,
+        connection: &'a mut PgConnection,
+        claim: ClaimRef,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Writes down, guarded by the claim, that the outside is about to be called; `None` when it must not be.
+    fn mark_call<'a>(
+        &'a self,
+        connection: &'a mut PgConnection,
+        claim: ClaimRef,
+        timeout: Duration,
+    ) -> BoxFuture<'a, Result<Option<Call>, StoreError>>;
+
+    /// Keeps the answer to a call, also when the claim was taken over meanwhile.
+    fn store_answer<'a>(
+        &'a self,
+        pool: &'a PgPool,
+        claim: ClaimRef,
+        answer: &'a CallAnswer,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Lets one asker of all instances ask what became of a call; `None` when there is nothing to ask or somebody asks.
+    fn claim_question<'a>(
+        &'a self,
+        pool: &'a PgPool,
+        record_id: i64,
+        patience: Duration,
+    ) -> BoxFuture<'a, Result<Option<Question>, StoreError>>;
+
+    /// Keeps what the outside said.
+    fn store_probe<'a>(
+        &'a self,
+        pool: &'a PgPool,
+        instance_id: i32,
+        probe: &'a Probe,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+}
+
+/// Whether a text is the one spelling of an id; another spelling would give one intent several fingerprints.
+fn is_id(text: &str) -> bool {
+    text.parse::<i64>().is_ok_and(|id| id.to_string() == text)
+}
+
+/// An id out of a route.
+fn parameter(parameters: &[(&str, &str)], name: &str) -> Result<String, ReadError> {
+    parameters
+        .iter()
+        .find(|(found, id)| *found == name && is_id(id))
+        .map(|(_, id)| (*id).to_owned())
+        .ok_or(ReadError::NoSuchRoute)
 }
 
 /// The list of actions.

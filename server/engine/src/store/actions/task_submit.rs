@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{FromRow, PgConnection, types::time::OffsetDateTime};
 
-use super::{Action, ClaimRef, Evidence, Policy, ReadError, ReadRequest, Verdict};
-use crate::store::rfc3339;
+use super::{
+    Action, ClaimRef, Evidence, Policy, ReadError, ReadRequest, Verdict, is_id, parameter,
+};
+use crate::{StoreError, store::rfc3339};
 
 /// What a submission earns.
 const POINTS_PER_SUBMISSION: i32 = 10;
@@ -48,18 +50,12 @@ impl Action for TaskSubmit {
     }
 
     fn read(&self, parameters: &[(&str, &str)], body: &[u8]) -> Result<ReadRequest, ReadError> {
-        let task_id = parameters
-            .iter()
-            .find(|(name, _)| *name == "task_id")
-            .map(|(_, value)| *value);
-        let task_id = task_id
-            .filter(|id| is_id(id))
-            .ok_or(ReadError::NoSuchRoute)?;
+        let task_id = parameter(parameters, "task_id")?;
         let body: SubmissionBody =
             serde_json::from_slice(body).map_err(|e| ReadError::Body(e.to_string()))?;
         body.check().map_err(|e| ReadError::Body(e.to_string()))?;
         let command = Command {
-            task_id: task_id.to_owned(),
+            task_id,
             submit_version: body.submit_version,
             content: body.content,
         };
@@ -84,7 +80,7 @@ impl Action for TaskSubmit {
         &'a self,
         connection: &'a mut PgConnection,
         claims: &'a [ClaimRef],
-    ) -> BoxFuture<'a, Result<Vec<(i64, Verdict)>, sqlx::Error>> {
+    ) -> BoxFuture<'a, Result<Vec<(i64, Verdict)>, StoreError>> {
         Box::pin(async move {
             let tried = insert_submissions(connection, claims).await?;
             let mut to_derive: Vec<i64> = tried.iter().filter_map(|t| t.id).collect();
@@ -113,7 +109,7 @@ impl Action for TaskSubmit {
         &'a self,
         connection: &'a mut PgConnection,
         record_id: i64,
-    ) -> BoxFuture<'a, Result<Evidence, sqlx::Error>> {
+    ) -> BoxFuture<'a, Result<Evidence, StoreError>> {
         Box::pin(async move {
             let found = list_existing(connection, &[record_id]).await?;
             Ok(match found.into_iter().next() {
@@ -135,7 +131,7 @@ impl Action for TaskSubmit {
         &'a self,
         connection: &'a mut PgConnection,
         record_id: i64,
-    ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let existing = list_existing(connection, &[record_id]).await?;
             let mut ids = adopt_unowned(connection, &existing).await?;
@@ -145,7 +141,7 @@ impl Action for TaskSubmit {
                     .filter(|e| e.owner == Some(record_id))
                     .map(|e| e.row.id),
             );
-            insert_derived(connection, &ids).await
+            Ok(insert_derived(connection, &ids).await?)
         })
     }
 }
@@ -222,7 +218,7 @@ impl Existing {
         } else {
             Verdict::ConflictOther {
                 code: ProblemCode::AlreadySubmitted,
-                location,
+                location: Some(location),
             }
         };
         (self.record_id, verdict)
@@ -251,11 +247,6 @@ impl From<SubmissionRow> for SubmissionView {
             created_at: rfc3339(row.created_at),
         }
     }
-}
-
-/// Whether a text is the one spelling of an id; another spelling would give one task several fingerprints.
-fn is_id(text: &str) -> bool {
-    text.parse::<i64>().is_ok_and(|id| id.to_string() == text)
 }
 
 fn location(submission_id: &str) -> String {
