@@ -11,7 +11,7 @@ use crate::{
     Engine, StoreError,
     compensate::evidence_view,
     store::{
-        actions::{Evidence, REGISTRY},
+        actions::{Action, Evidence, REGISTRY},
         compensation::{NewEvent, insert_event},
         record::StoredAnswer,
         recovery::{Locked, Moved, lock_suspect, update_locked},
@@ -39,8 +39,7 @@ impl Engine {
         let mut evidence = action.find_evidence(&mut transaction, record_id).await?;
         match evidence.finding() {
             Finding::Present => {
-                action.complete_effects(&mut transaction, record_id).await?;
-                evidence = action.find_evidence(&mut transaction, record_id).await?;
+                evidence = completed(&mut transaction, action, record_id, evidence).await?;
             }
             // It waits to be run again, and nothing has changed about that.
             _ if suspect.state == RecordState::FailedRetryable => return Ok(Some(suspect.state)),
@@ -90,6 +89,20 @@ impl Engine {
         updated.then_some(()).ok_or_else(|| {
             StoreError::Corrupt(format!("record {} moved under its lock", locked.id))
         })
+    }
+}
+
+/// Adds what a present effect is missing; what only the outside knew of is read anew, now that its row is written.
+pub(crate) async fn completed(
+    connection: &mut PgConnection,
+    action: &dyn Action,
+    record_id: i64,
+    evidence: Evidence,
+) -> Result<Evidence, StoreError> {
+    action.complete_effects(connection, record_id).await?;
+    match evidence {
+        Evidence::Present { .. } => Ok(evidence),
+        _ => action.find_evidence(connection, record_id).await,
     }
 }
 

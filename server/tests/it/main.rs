@@ -10,6 +10,7 @@ mod crash;
 mod import;
 mod private_postgres;
 mod process;
+mod redemptions;
 mod roles;
 mod sessions;
 mod submissions;

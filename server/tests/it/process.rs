@@ -40,10 +40,19 @@ impl WireAnswer {
 impl Server {
     /// Starts a server with a lease of 2 s and a scan every second; `crash_at` names the point at which it is to die.
     pub(crate) async fn start(pool: &PgPool, crash_at: Option<&str>) -> Self {
+        let crash_at = crash_at.map(|point| ("YICI_CRASH_AT", point));
+        Self::start_with(pool, crash_at.as_slice()).await
+    }
+
+    /// The same, with variables of its environment.
+    pub(crate) async fn start_with(pool: &PgPool, variables: &[(&str, &str)]) -> Self {
         let site = tempfile::tempdir().unwrap();
         std::fs::create_dir(site.path().join("pkg")).unwrap();
         std::fs::write(site.path().join("pkg/yici.js"), "// nothing").unwrap();
-        let mut child = command(pool, site.path(), crash_at).spawn().unwrap();
+        let mut child = command(pool, site.path())
+            .envs(variables.iter().copied())
+            .spawn()
+            .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let base = loop {
             let line = tokio::time::timeout(PATIENCE, lines.next_line())
@@ -141,7 +150,7 @@ impl Server {
     }
 }
 
-fn command(pool: &PgPool, site: &Path, crash_at: Option<&str>) -> Command {
+fn command(pool: &PgPool, site: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_server"));
     command
         .args(["serve", "--demo"])
@@ -157,9 +166,6 @@ fn command(pool: &PgPool, site: &Path, crash_at: Option<&str>) -> Command {
         .env("RUST_LOG", "error")
         .stdout(Stdio::piped())
         .kill_on_drop(true);
-    if let Some(point) = crash_at {
-        command.env("YICI_CRASH_AT", point);
-    }
     command
 }
 

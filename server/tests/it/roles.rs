@@ -30,6 +30,27 @@ const MATRIX: &[(&str, &str, [u16; 7])] = &[
         [401, 201, 201, 403, 403, 403, 403],
     ),
     ("GET", "/api/v1/points", [401, 200, 200, 403, 403, 403, 403]),
+    (
+        "GET",
+        "/api/v1/rewards",
+        [401, 200, 200, 403, 403, 403, 403],
+    ),
+    (
+        "GET",
+        "/api/v1/redemptions",
+        [401, 200, 200, 403, 403, 403, 403],
+    ),
+    (
+        "GET",
+        "/api/v1/redemptions/1",
+        [401, 404, 404, 403, 403, 403, 403],
+    ),
+    // There is no provider here.
+    (
+        "POST",
+        "/api/v1/rewards/1/redemptions",
+        [401, 503, 503, 403, 403, 403, 403],
+    ),
     // Submission 1 is student1's: the own teacher and the own parent may see it too.
     (
         "GET",
@@ -159,6 +180,9 @@ async fn every_role_at_every_route(pool: PgPool) {
                 }
                 ("POST", false) if path.ends_with("/compensations") => {
                     r#"{"ids":["1"],"action":"verify","reason":"matrix"}"#.to_owned()
+                }
+                ("POST", false) if path.ends_with("/redemptions") => {
+                    r#"{"client_id":"matrix","sequence":1}"#.to_owned()
                 }
                 ("POST", false) => fresh_submission(1),
                 _ => String::new(),

@@ -56,6 +56,10 @@ impl World {
     }
 
     pub(crate) async fn with_limits(pool: PgPool, limits: Limits) -> Self {
+        Self::with(pool, limits, EngineConfig::default()).await
+    }
+
+    pub(crate) async fn with(pool: PgPool, limits: Limits, config: EngineConfig) -> Self {
         let site = tempfile::tempdir().unwrap();
         std::fs::create_dir(site.path().join("pkg")).unwrap();
         std::fs::write(site.path().join("pkg/yici.js"), "// nothing").unwrap();
@@ -63,7 +67,7 @@ impl World {
             work: pool.clone(),
             reading: pool.clone(),
         };
-        let engine = Engine::start(pools, EngineConfig::default()).await.unwrap();
+        let engine = Engine::start(pools, config).await.unwrap();
         engine
             .load_demo(2, &password::hash("demo".into()).await.unwrap())
             .await

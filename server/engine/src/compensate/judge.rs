@@ -17,7 +17,7 @@ use crate::{
         rfc3339,
     },
     submit::{answers::refusal, finish::FinishJob},
-    verify::{conclude, fenced, step},
+    verify::{completed, conclude, fenced, step},
 };
 
 /// What was found, and whether the action may be done.
@@ -109,10 +109,10 @@ impl Engine {
             CompensationAction::Verify => {
                 return Err(StoreError::Corrupt("verify changes nothing".into()));
             }
-            CompensationAction::Complete => {
-                business.complete_effects(connection, locked.id).await?;
-                conclude(locked, business.find_evidence(connection, locked.id).await?)?
-            }
+            CompensationAction::Complete => conclude(
+                locked,
+                completed(connection, business, locked.id, evidence).await?,
+            )?,
             CompensationAction::Release | CompensationAction::ReExecute => {
                 business.abandon_effects(connection, locked.id).await?;
                 released(locked)?

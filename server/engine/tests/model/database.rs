@@ -27,7 +27,7 @@ fn applied(state: RecordState, event: RecordEvent, faults: &mut Faults) -> Recor
             RecordEvent::FinishFailedRetryable | RecordEvent::VerifiedAbsent => {
                 RecordState::FailedRetryable
             }
-            RecordEvent::LeaseRanOut => RecordState::Unknown,
+            RecordEvent::LeaseRanOut | RecordEvent::FinishUnknown => RecordState::Unknown,
             RecordEvent::Reclaim => RecordState::Processing,
         }
     })
