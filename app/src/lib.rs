@@ -40,7 +40,7 @@ use crate::{
     ops::PanelPage,
     parent::ReportPage,
     session::{AccountResource, current_account},
-    student::{TaskDetailPage, TaskListPage},
+    student::{RewardsPage, TaskDetailPage, TaskListPage},
     teacher::ProgressPage,
 };
 
@@ -83,6 +83,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/") view=HomePage ssr=SsrMode::Async/>
                     <Route path=path!("/tasks") view=TaskListPage ssr=SsrMode::Async/>
                     <Route path=path!("/tasks/:id") view=TaskDetailPage ssr=SsrMode::Async/>
+                    <Route path=path!("/rewards") view=RewardsPage ssr=SsrMode::Async/>
                     <Route path=path!("/progress") view=ProgressPage ssr=SsrMode::Async/>
                     <Route path=path!("/report") view=ReportPage ssr=SsrMode::Async/>
                     <Route path=path!("/panel") view=PanelPage ssr=SsrMode::Async/>

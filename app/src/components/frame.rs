@@ -24,7 +24,7 @@ pub(crate) fn Frame(children: Children) -> impl IntoView {
     let pages = move || {
         Suspend::new(async move {
             let account = account.await.ok().flatten();
-            account.map(|account| pages_of(account.role, words))
+            account.map(|account| links(account.role, words))
         })
     };
     view! {
@@ -79,16 +79,34 @@ fn Mark() -> impl IntoView {
     }
 }
 
-fn pages_of(role: Role, words: &'static Words) -> impl IntoView {
-    let name = match role {
-        Role::Student => words.nav_tasks,
-        Role::Teacher => words.nav_progress,
-        Role::Parent => words.nav_report,
-        Role::Ops | Role::Admin => words.nav_panel,
-    };
+/// Address and name of a page.
+type Page = (&'static str, fn(&Words) -> &'static str);
+
+/// The pages of a role.
+fn pages_of(role: Role) -> &'static [Page] {
+    match role {
+        Role::Student => &[
+            ("/tasks", |words| words.nav_tasks),
+            ("/rewards", |words| words.nav_rewards),
+        ],
+        Role::Teacher => &[("/progress", |words| words.nav_progress)],
+        Role::Parent => &[("/report", |words| words.nav_report)],
+        Role::Ops | Role::Admin => &[("/panel", |words| words.nav_panel)],
+    }
+}
+
+/// The links to the pages of a role; that of the page, or of the list that it belongs to, is current.
+fn links(role: Role, words: &'static Words) -> impl IntoView {
     let path = use_location().pathname;
-    let current = move || (path.get() == role.home()).then_some("page");
-    view! { <a href=role.home() aria-current=current>{name}</a> }
+    let link = |&(href, name): &Page| {
+        let below = format!("{href}/");
+        let current = move || {
+            path.with(|path| path == href || path.starts_with(&below))
+                .then_some("page")
+        };
+        view! { <a href=href aria-current=current>{name(words)}</a> }
+    };
+    pages_of(role).iter().map(link).collect_view()
 }
 
 #[component]

@@ -3,8 +3,11 @@
 pub mod api;
 mod list;
 mod machine;
+mod rewards;
+mod rewards_api;
 mod storage;
 mod task;
 
 pub(crate) use list::TaskListPage;
+pub(crate) use rewards::RewardsPage;
 pub(crate) use task::TaskDetailPage;

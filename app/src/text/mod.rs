@@ -121,6 +121,19 @@ impl Words {
         }
     }
 
+    /// Why a redemption was refused, in words for the student.
+    pub(crate) fn reward_refusal(&self, code: &str) -> &'static str {
+        match code {
+            "insufficient-points" => self.reward_insufficient,
+            "redemption-in-progress" => self.reward_in_progress,
+            "reward-refused" => self.reward_refused,
+            "sequence-not-current" | "reward-not-found" => self.reward_changed,
+            "rewards-unavailable" => self.rewards_unavailable,
+            "closed-by-admin" => self.reward_closed,
+            _ => self.reward_refused_other,
+        }
+    }
+
     /// A length of time, in at most two units.
     pub(crate) fn duration(&self, seconds: i64) -> String {
         let n = |text: &str, n: i64| fill(text, &[("n", &n.to_string())]);

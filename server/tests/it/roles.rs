@@ -131,6 +131,16 @@ const MATRIX: &[(&str, &str, [u16; 7])] = &[
         "/api/fn/list_tasks",
         [401, 200, 200, 403, 403, 403, 403],
     ),
+    (
+        "POST",
+        "/api/fn/load_rewards",
+        [401, 200, 200, 403, 403, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/fn/redeem_reward",
+        [401, 200, 200, 403, 403, 403, 403],
+    ),
     ("POST", "/api/fn/panel", [401, 403, 403, 403, 403, 200, 200]),
     (
         "POST",
@@ -140,6 +150,7 @@ const MATRIX: &[(&str, &str, [u16; 7])] = &[
     // Pages: strangers are sent to the sign-in, the wrong role reads why.
     ("GET", "/tasks", [303, 200, 200, 403, 403, 403, 403]),
     ("GET", "/tasks/1", [303, 200, 200, 403, 403, 403, 403]),
+    ("GET", "/rewards", [303, 200, 200, 403, 403, 403, 403]),
     ("GET", "/progress", [303, 403, 403, 200, 403, 403, 403]),
     ("GET", "/report", [303, 403, 403, 403, 200, 403, 403]),
     ("GET", "/panel", [303, 403, 403, 403, 403, 200, 200]),
@@ -171,6 +182,9 @@ async fn every_role_at_every_route(pool: PgPool) {
                 "application/json"
             };
             let body = match (*method, posts_form) {
+                ("POST", true) if path.ends_with("redeem_reward") => {
+                    "reward_id=1&sequence=1&client_id=matrix&key=matrix".to_owned()
+                }
                 ("POST", true) if path.ends_with("panel") => "window=5m".to_owned(),
                 ("POST", false) if path.ends_with("/1/compensations") => {
                     r#"{"action":"verify","reason":"matrix","expected_version":2}"#.to_owned()
