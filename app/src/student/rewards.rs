@@ -68,6 +68,11 @@ fn is_open(asked: &AskedRedemption) -> bool {
 #[component]
 fn Rewards(page: RewardPage, refused: Option<String>) -> impl IntoView {
     let words = words();
+    let names: Vec<(String, String)> = page
+        .rewards
+        .iter()
+        .map(|form| (form.reward.id.clone(), form.reward.name.clone()))
+        .collect();
     let open = page.asked.as_ref().filter(|asked| is_open(asked)).cloned();
     let body = if page.rewards.is_empty() {
         view! { <Empty text=words.rewards_empty/> }.into_any()
@@ -92,7 +97,7 @@ fn Rewards(page: RewardPage, refused: Option<String>) -> impl IntoView {
         </PageHead>
         <p class="phase" role="status" aria-live="polite">{status_line(page.asked, refused)}</p>
         {body}
-        <Redeemed redemptions=page.redemptions/>
+        <Redeemed redemptions=page.redemptions names=names/>
     }
 }
 
@@ -103,7 +108,7 @@ fn Reward(form: RewardForm, points: i64, waits: bool) -> impl IntoView {
     let missing = price - points;
     let label = fill(words.reward_redeem, &[("n", &grouped(price))]);
     let action = if waits {
-        view! { <span class="phase-unknown">{icon(Shape::HalfRing)} {words.reward_waits}</span> }
+        view! { <span class="reward-waits phase-unknown">{icon(Shape::HalfRing)} {words.reward_waits}</span> }
             .into_any()
     } else if missing > 0 {
         let text = fill(words.reward_missing, &[("n", &grouped(missing))]);
@@ -170,17 +175,20 @@ fn status_line(asked: Option<AskedRedemption>, refused: Option<String>) -> AnyVi
 }
 
 #[component]
-fn Redeemed(redemptions: Vec<RedemptionView>) -> impl IntoView {
+fn Redeemed(redemptions: Vec<RedemptionView>, names: Vec<(String, String)>) -> impl IntoView {
     let words = words();
     (!redemptions.is_empty()).then(|| {
         let rows: Vec<_> = redemptions
             .into_iter()
             .map(|redemption| {
                 let points = grouped(i64::from(redemption.points));
+                let name = names.iter().find(|(id, _)| *id == redemption.reward_id);
+                let name = name.map(|(_, name)| name.clone());
                 view! {
                     <li class="task-row reward-row">
-                        <span class="reward-name"><At at=redemption.created_at/></span>
+                        <span class="reward-name">{name}</span>
                         <span class="task-facts">
+                            <At at=redemption.created_at/>
                             <span>{fill(words.reward_number, &[("n", &redemption.sequence.to_string())])}</span>
                         </span>
                         <span class="task-status number">"−" {points}</span>
@@ -189,7 +197,7 @@ fn Redeemed(redemptions: Vec<RedemptionView>) -> impl IntoView {
             })
             .collect();
         view! {
-            <h2>{words.rewards_redeemed}</h2>
+            <h2 class="part">{words.rewards_redeemed}</h2>
             <ul class="task-list">{rows}</ul>
         }
     })
