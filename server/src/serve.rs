@@ -91,6 +91,10 @@ async fn serve_on(
             (engine.clone(), stopping.clone(), settings.scan_interval);
         tokio::spawn(async move { engine.run_bulks(interval, stopping).await })
     };
+    let relay = {
+        let (engine, stopping) = (engine.clone(), stopping.clone());
+        tokio::spawn(async move { engine.run_relay(stopping).await })
+    };
     let app = router(state).into_make_service_with_connect_info::<SocketAddr>();
     println!("Yici serves on http://{address}");
     tracing::info!(%address, "serving");
@@ -113,7 +117,11 @@ async fn serve_on(
             Ok(())
         }
     };
-    for (name, task) in [("scanner", scanner), ("runner of bulks", bulks)] {
+    for (name, task) in [
+        ("scanner", scanner),
+        ("runner of bulks", bulks),
+        ("relay", relay),
+    ] {
         if let Err(error) = task.await {
             tracing::error!(
                 name,

@@ -94,6 +94,8 @@ problems! {
     AlreadyDecided 409 "This was already decided" "Look at the compensation; ask for a new one where that is needed.";
     /// A person ended the request.
     ClosedByAdmin 409 "An administrator closed this request" "It was not done and will not be; send it anew, with a new key, if it is still wanted.";
+    /// The message is no dead letter.
+    NotDead 409 "The message is no dead letter" "It was delivered, or is still being tried; look at it again.";
     /// More records than one bulk may have.
     BulkTooLarge 422 "Too many records for one bulk" "Narrow the filter.";
     /// Too many requests.

@@ -20,12 +20,14 @@ pub struct EngineConfig {
     /// For how long a second person may decide.
     pub approval_valid: Duration,
     /// The external provider of rewards; `None`: rewards are not offered.
-    pub reward: Option<RewardConfig>,
+    pub reward: Option<RemoteConfig>,
+    /// The webhook that messages are delivered to; `None`: they go straight to their readers inside.
+    pub webhook: Option<RemoteConfig>,
 }
 
-/// The external provider of rewards.
+/// A service outside.
 #[derive(Debug, Clone)]
-pub struct RewardConfig {
+pub struct RemoteConfig {
     /// Its URL, without a slash at the end.
     pub url: SecretString,
     /// How long it may take to answer.
@@ -52,6 +54,7 @@ impl Default for EngineConfig {
             second_person: SecondPerson::default(),
             approval_valid: Duration::from_secs(24 * 3600),
             reward: None,
+            webhook: None,
         }
     }
 }

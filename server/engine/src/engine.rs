@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::{
     EngineConfig, StoreError, crash,
     flight::Flights,
-    outside::Provider,
+    outside::{Provider, Webhook},
     pipeline::Pipeline,
     recorder::Recorder,
     store::{
@@ -53,7 +53,10 @@ pub(crate) struct Inner {
     pub(crate) stopping: CancellationToken,
     /// Wakes this process's runner of bulks; another's finds a bulk by itself.
     pub(crate) bulk_started: Notify,
+    /// Wakes this process's relay; it also looks by itself.
+    pub(crate) message_written: Notify,
     pub(crate) provider: Option<Provider>,
+    pub(crate) webhook: Option<Webhook>,
     /// The beginning of this process's monotonic clock.
     pub(crate) started: Instant,
 }
@@ -80,11 +83,13 @@ impl Engine {
                 "this Postgres may forget a commit when its machine fails"
             );
         }
-        let provider = match &config.reward {
-            Some(reward) => Some(
-                Provider::new(reward.url.clone(), reward.timeout)
-                    .map_err(|error| StoreError::Corrupt(error.without_url().to_string()))?,
-            ),
+        let unusable = |error: reqwest::Error| StoreError::Corrupt(error.without_url().to_string());
+        let provider = match config.reward.clone() {
+            Some(remote) => Some(Provider::new(remote.url, remote.timeout).map_err(unusable)?),
+            None => None,
+        };
+        let webhook = match config.webhook.clone() {
+            Some(remote) => Some(Webhook::new(remote.url, remote.timeout).map_err(unusable)?),
             None => None,
         };
         let instance_id =
@@ -113,7 +118,9 @@ impl Engine {
             executions: TaskTracker::new(),
             stopping: CancellationToken::new(),
             bulk_started: Notify::new(),
+            message_written: Notify::new(),
             provider,
+            webhook,
             started: Instant::now(),
             instance_id,
             config,

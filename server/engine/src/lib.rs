@@ -18,6 +18,7 @@ mod people;
 mod pipeline;
 mod reading;
 mod recorder;
+mod relay;
 mod scanner;
 mod store;
 mod submit;
@@ -26,10 +27,11 @@ mod verify;
 pub use actor::{Actor, Origin, TraceId};
 pub use answer::{Answer, Arrival};
 pub use compensate::{BulkError, BulkTarget, Compensate, CompensateError, MAX_REASON, Requester};
-pub use config::{EngineConfig, RewardConfig, SecondPerson};
+pub use config::{EngineConfig, RemoteConfig, SecondPerson};
 pub use engine::{Engine, Pools};
 pub use error::{StoreError, SubmitError};
 pub use people::{AccountPassword, AddAccountError, DemoError, NewAccount, TokenKind};
+pub use relay::Replayed;
 pub use store::MIGRATOR;
 pub use store::actions::{
     Action, Call, CallAnswer, ClaimRef, Evidence, Outside, Policy, Probe, Question, REGISTRY,

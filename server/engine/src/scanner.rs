@@ -12,6 +12,7 @@ use crate::{
     store::{
         actions::{ClaimRef, REGISTRY},
         compensation::expire_compensations,
+        outbox,
         record::Executor,
         recovery::reclaim,
         scan::{self, Due},
@@ -95,6 +96,7 @@ impl Engine {
         expire_compensations(pool, PURGE_SET).await?;
         let records = scan::delete_expired_records(pool, PURGE_SET).await?;
         let arrivals = scan::delete_old_arrivals(pool, ARRIVALS_KEPT_DAYS, PURGE_SET).await?;
+        outbox::delete_old(pool, ARRIVALS_KEPT_DAYS, PURGE_SET).await?;
         let tokens = scan::delete_expired_tokens(pool, PURGE_SET).await?;
         if records + arrivals + tokens > 0 {
             tracing::debug!(records, arrivals, tokens, "purged");

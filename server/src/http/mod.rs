@@ -22,6 +22,7 @@ pub mod feed;
 pub mod health;
 pub mod key;
 pub mod limits;
+pub mod messages;
 pub mod pages;
 pub mod panel;
 pub mod problem;
@@ -72,6 +73,7 @@ pub fn router(state: AppState) -> Router {
         .merge(rewards::router())
         .merge(panel::router())
         .merge(compensations::router())
+        .merge(messages::router())
         .fallback(async || StatusCode::NOT_FOUND);
     let limited = Router::new()
         .nest("/api/v1", api)

@@ -226,6 +226,17 @@ pub(super) struct EngineArgs {
     /// How long the provider may take to answer [default: 5000]
     #[arg(long, env = "YICI_REWARD_TIMEOUT_MS", value_name = "MILLISECONDS")]
     reward_timeout_ms: Option<Raw>,
+    /// Where messages are delivered to [default: to their readers on the pages only]
+    #[arg(
+        long,
+        env = "YICI_WEBHOOK_URL",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    webhook_url: Option<Raw>,
+    /// How long the webhook may take to answer [default: 5000]
+    #[arg(long, env = "YICI_WEBHOOK_TIMEOUT_MS", value_name = "MILLISECONDS")]
+    webhook_timeout_ms: Option<Raw>,
 }
 
 #[derive(Debug, Clone, Default, Args)]
@@ -410,6 +421,14 @@ impl EngineArgs {
             reward_timeout: Duration::from_millis(number(
                 "YICI_REWARD_TIMEOUT_MS",
                 &self.reward_timeout_ms,
+                5000,
+                1..=600_000,
+                "milliseconds",
+            )?),
+            webhook_url: http_url("YICI_WEBHOOK_URL", &self.webhook_url)?,
+            webhook_timeout: Duration::from_millis(number(
+                "YICI_WEBHOOK_TIMEOUT_MS",
+                &self.webhook_timeout_ms,
                 5000,
                 1..=600_000,
                 "milliseconds",

@@ -13,7 +13,7 @@ use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use domain::{IdempotencyKey, Role, compensation::CompensationAction, view::RecordFilter};
-use engine::{EngineConfig, RewardConfig, SecondPerson};
+use engine::{EngineConfig, RemoteConfig, SecondPerson};
 use secrecy::SecretString;
 
 use crate::reward_provider::Mode;
@@ -181,6 +181,10 @@ pub struct EngineSettings {
     pub reward_url: Option<SecretString>,
     /// `YICI_REWARD_TIMEOUT_MS`: how long the provider may take to answer.
     pub reward_timeout: Duration,
+    /// `YICI_WEBHOOK_URL`: where messages are delivered to, without a slash at the end.
+    pub webhook_url: Option<SecretString>,
+    /// `YICI_WEBHOOK_TIMEOUT_MS`: how long it may take to answer.
+    pub webhook_timeout: Duration,
 }
 
 impl EngineSettings {
@@ -192,9 +196,13 @@ impl EngineSettings {
             stuck_after: self.stuck_after,
             retention: self.retention,
             second_person: self.second_person,
-            reward: self.reward_url.clone().map(|url| RewardConfig {
+            reward: self.reward_url.clone().map(|url| RemoteConfig {
                 url,
                 timeout: self.reward_timeout,
+            }),
+            webhook: self.webhook_url.clone().map(|url| RemoteConfig {
+                url,
+                timeout: self.webhook_timeout,
             }),
             ..EngineConfig::default()
         }

@@ -11,6 +11,7 @@ mod import;
 mod private_postgres;
 mod process;
 mod redemptions;
+mod relay;
 mod roles;
 mod sessions;
 mod submissions;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{EngineConfig, RewardConfig};
+use engine::{EngineConfig, RemoteConfig};
 use serde_json::{Value, json};
 use server::{
     http::limits::Limits,
@@ -57,7 +57,7 @@ impl Shop {
 
 async fn world(pool: PgPool, shop: &Shop) -> World {
     let config = EngineConfig {
-        reward: Some(RewardConfig {
+        reward: Some(RemoteConfig {
             url: shop.url.clone().into(),
             timeout: TIMEOUT,
         }),

@@ -125,6 +125,16 @@ const MATRIX: &[(&str, &str, [u16; 7])] = &[
         "/api/v1/compensations/bulk/1",
         [401, 403, 403, 403, 403, 200, 200],
     ),
+    (
+        "GET",
+        "/api/v1/notifications",
+        [401, 403, 403, 200, 200, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/v1/outbox/1/replay",
+        [401, 403, 403, 403, 403, 403, 409],
+    ),
     ("GET", "/api/v1/audit", [401, 403, 403, 403, 403, 200, 200]),
     (
         "POST",
@@ -195,6 +205,7 @@ async fn every_role_at_every_route(pool: PgPool) {
                 ("POST", false) if path.ends_with("/compensations") => {
                     r#"{"ids":["1"],"action":"verify","reason":"matrix"}"#.to_owned()
                 }
+                ("POST", false) if path.ends_with("/replay") => r#"{"reason":"matrix"}"#.to_owned(),
                 ("POST", false) if path.ends_with("/redemptions") => {
                     r#"{"client_id":"matrix","sequence":1}"#.to_owned()
                 }

@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod compensation;
+pub mod message;
 pub mod panel;
 pub mod progress;
 pub mod record;
@@ -16,6 +17,7 @@ pub use compensation::{
     AuditEntry, AuditFilter, AuditPage, BulkAnswer, BulkResult, BulkStatus, BulkView,
     CompensationAnswer, CompensationEvent, CompensationPage, CompensationView, EvidenceView,
 };
+pub use message::{MessageView, NotificationView};
 pub use panel::{ActionCounters, Counters, Gauges, Latency, PanelView, SeriesPoint, Window};
 pub use progress::{
     ChildReport, ClassProgress, ClassView, StudentProgress, StudentView, TaskProgress,

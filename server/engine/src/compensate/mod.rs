@@ -114,14 +114,14 @@ impl From<sqlx::Error> for CompensateError {
 
 /// Who asks, as the store needs it.
 #[derive(Debug, Clone)]
-pub(super) struct By {
-    pub(super) actor_id: Option<i64>,
-    pub(super) origin: String,
-    pub(super) trace_id: String,
+pub(crate) struct By {
+    pub(crate) actor_id: Option<i64>,
+    pub(crate) origin: String,
+    pub(crate) trace_id: String,
 }
 
 impl By {
-    fn new(requester: &Requester) -> Result<Self, CompensateError> {
+    pub(crate) fn new(requester: &Requester) -> Result<Self, CompensateError> {
         let is_admin = |actor: &Actor| actor.role == Role::Admin;
         if !requester.actor.as_ref().is_none_or(is_admin) {
             return Err(CompensateError::Forbidden);
@@ -661,7 +661,7 @@ fn check(compensate: Compensate) -> Result<Ask, CompensateError> {
     })
 }
 
-fn check_reason(reason: &str) -> Result<(), CompensateError> {
+pub(crate) fn check_reason(reason: &str) -> Result<(), CompensateError> {
     let length = reason.chars().count();
     let is_valid = !reason.trim().is_empty() && length <= MAX_REASON && !reason.contains('\0');
     is_valid.then_some(()).ok_or(CompensateError::InvalidReason)

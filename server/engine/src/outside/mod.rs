@@ -17,8 +17,11 @@ use crate::{
 };
 
 mod provider;
+mod webhook;
+mod wire;
 
 pub(crate) use provider::Provider;
+pub(crate) use webhook::Webhook;
 
 /// How often the answer to a call is written again when the store refuses, and the pause between.
 const ANSWER_TRIES: (u32, Duration) = (5, Duration::from_millis(200));

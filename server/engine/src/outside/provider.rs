@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::{Client, StatusCode, redirect::Policy};
+use reqwest::{Client, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
-use uuid::Uuid;
 
+use super::wire::{client, describe, traceparent};
 use crate::store::actions::CallAnswer;
 
 /// What the status endpoint said.
@@ -42,14 +42,8 @@ impl Provider {
     /// # Errors
     /// When the HTTP client cannot be set up.
     pub(crate) fn new(base: SecretString, timeout: Duration) -> Result<Self, reqwest::Error> {
-        // A call that follows a redirect or is repeated by the client could happen twice.
-        let client = Client::builder()
-            .redirect(Policy::none())
-            .retry(reqwest::retry::never())
-            .timeout(timeout)
-            .build()?;
         Ok(Self {
-            client,
+            client: client(timeout)?,
             base,
             timeout,
         })
@@ -111,25 +105,6 @@ fn classify(status: StatusCode) -> CallAnswer {
     } else {
         CallAnswer::Unclear(status.to_string())
     }
-}
-
-/// The chain of an error without the address, which may hold a secret.
-fn describe(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
-/// A W3C traceparent within a trace.
-fn traceparent(trace_id: &str) -> String {
-    let span = &Uuid::new_v4().simple().to_string()[..16];
-    format!("00-{trace_id}-{span}-01")
 }
 
 #[cfg(test)]

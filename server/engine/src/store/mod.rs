@@ -13,6 +13,7 @@ pub(crate) mod bulk;
 pub(crate) mod compensation;
 pub(crate) mod demo;
 pub(crate) mod instance;
+pub(crate) mod outbox;
 pub(crate) mod panel;
 pub(crate) mod progress;
 pub(crate) mod record;

@@ -64,7 +64,10 @@ pub(crate) async fn execute(engine: &Engine, job: FinishJob) -> Executed {
         );
     }
     match engine.0.finishes.run(job).await {
-        Ok(Finished::Committed(row)) => Executed::Ended(row),
+        Ok(Finished::Committed(row)) => {
+            engine.0.message_written.notify_one();
+            Executed::Ended(row)
+        }
         // The guard is the authority: somebody took over, or an earlier try had committed and its answer was lost.
         Ok(Finished::NoClaim) => read_back(engine, claim, executor).await,
         Err(error) => {
