@@ -13,6 +13,7 @@ mod clock;
 mod components;
 pub mod fault;
 mod home;
+pub mod news;
 mod not_found;
 pub mod ops;
 mod pageshow;

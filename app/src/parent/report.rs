@@ -7,6 +7,7 @@ use leptos_router::hooks::use_query_map;
 use super::api::{Report, load_report};
 use crate::{
     components::{Ago, Empty, PageHead, Skeleton, TaskBadge, fault_view},
+    news::News,
     text::words,
 };
 
@@ -27,6 +28,7 @@ pub(crate) fn ReportPage() -> impl IntoView {
                     }
                 })}
             </Transition>
+            <News/>
         </div>
     }
 }

@@ -7,6 +7,7 @@ use leptos_router::hooks::use_query_map;
 use super::api::{MAX_STUDENTS, Progress, load_progress};
 use crate::{
     components::{Ago, Empty, PageHead, Skeleton, TaskBadge, fault_view},
+    news::News,
     text::{fill, grouped, words},
 };
 
@@ -27,6 +28,7 @@ pub(crate) fn ProgressPage() -> impl IntoView {
                     }
                 })}
             </Transition>
+            <News/>
         </div>
     }
 }

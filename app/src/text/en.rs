@@ -131,6 +131,9 @@ words! {
     report_empty: "No child is connected to this account.",
     report_no_tasks: "No tasks yet.",
     children: "Children",
+    news_title: "Latest news",
+    news_submitted: "{who} handed in “{what}”",
+    news_redeemed: "{who} redeemed “{what}”",
     // Panel
     panel_title: "Panel",
     glance_clear: "All clear",

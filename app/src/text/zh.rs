@@ -123,6 +123,9 @@ pub(super) const ZH: Words = Words {
     report_empty: "这个账号没有关联孩子。",
     report_no_tasks: "还没有任务。",
     children: "孩子",
+    news_title: "最新动态",
+    news_submitted: "{who} 提交了“{what}”",
+    news_redeemed: "{who} 兑换了“{what}”",
     // Panel
     panel_title: "面板",
     glance_clear: "一切正常",

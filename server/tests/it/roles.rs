@@ -151,6 +151,11 @@ const MATRIX: &[(&str, &str, [u16; 7])] = &[
         "/api/fn/redeem_reward",
         [401, 200, 200, 403, 403, 403, 403],
     ),
+    (
+        "POST",
+        "/api/fn/list_notifications",
+        [401, 403, 403, 200, 200, 403, 403],
+    ),
     ("POST", "/api/fn/panel", [401, 403, 403, 403, 403, 200, 200]),
     (
         "POST",
