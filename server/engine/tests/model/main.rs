@@ -12,13 +12,14 @@
 //!   rules of evidence, the purge with retries that come after it, a row that another writer puts in by plain SQL, and verification
 //!   that cannot tell yet (an external effect). An owner that stands still is one that is not scheduled for a while.
 //!
-//! Left out: sets (an item of a set behaves like a set of one), joins at one process, arrivals and counters, and the external call
-//! itself with its hold. Their tests are in `it`.
+//! Left out: sets (an item of a set behaves like a set of one), joins at one process, arrivals and counters; their tests are in `it`.
+//! The external call with its hold is a model of its own, [`outside`].
 //!
 //! `YICI_MODEL=full` (`make model`) takes larger bounds than a plain `cargo test` can afford.
 
 mod database;
 mod mutation;
+mod outside;
 mod properties;
 mod protocol;
 mod state;
