@@ -17,6 +17,7 @@ mod people;
 mod pipeline;
 mod reading;
 mod recorder;
+mod records;
 mod scanner;
 mod store;
 mod submit;
