@@ -18,6 +18,7 @@ mod people;
 mod pipeline;
 mod reading;
 mod recorder;
+mod records;
 mod relay;
 mod scanner;
 mod store;

@@ -1,23 +1,25 @@
-//! Everything that is only shown: tasks, reports, requests, the panel, the list of records.
+//! Everything that is only shown: tasks, reports, requests, the panel.
 
 use domain::{
     IdempotencyKey, Role,
     view::{
-        ActionCounters, ChildReport, ClassProgress, ClassView, Counters, PanelView, RecordFilter,
-        RecordPage, RedemptionView, RequestView, RewardView, SeriesPoint, StudentProgress,
-        StudentView, SubmissionView, TaskView, Window,
+        ActionCounters, ChildReport, ClassProgress, ClassView, Counters, PanelView, RedemptionView,
+        RequestView, RewardView, SeriesPoint, StudentProgress, StudentView, SubmissionView,
+        TaskView, Window,
     },
 };
 
 use crate::{
     Actor, Engine, StoreError,
-    store::{actions::REGISTRY, panel, progress, record_list, redemption, rfc3339, task},
+    store::{
+        actions::REGISTRY, panel, progress, redemption, rfc3339, task, transaction::begin_reading,
+    },
 };
 
 /// The longest page of a list.
 pub(crate) const MAX_PAGE: u32 = 200;
 /// A page when none is asked for.
-const DEFAULT_PAGE: u32 = 50;
+pub(crate) const DEFAULT_PAGE: u32 = 50;
 
 impl Engine {
     /// The tasks of a student.
@@ -186,39 +188,33 @@ impl Engine {
     /// # Errors
     /// When the store fails.
     pub async fn panel(&self, window: Window) -> Result<PanelView, StoreError> {
-        // One snapshot for all statements, or the numbers would not add up.
-        let mut snapshot = self
-            .0
-            .pools
-            .reading
-            .begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            .await?;
-        let steps =
-            panel::list_steps(&mut snapshot, window.minutes(), window.step_minutes()).await?;
-        let first = steps
-            .first()
-            .ok_or_else(|| StoreError::Corrupt("a window without steps".into()))?;
-        let (from, now) = (first.at, first.now);
+        let mut snapshot = begin_reading(&self.0.pools.reading).await?;
+        let panel::Span { from, now } = panel::find_span(&mut *snapshot, window).await?;
         let in_window =
             panel::list_window_counters(&mut snapshot, from, window.step_minutes()).await?;
         let ever = panel::list_total_counters(&mut snapshot).await?;
         let gauges = panel::find_gauges(&mut snapshot, self.0.config.stuck_after).await?;
-        let latency_ms = panel::find_latency(&mut snapshot, from).await?;
+        let latencies = panel::find_latencies(&mut snapshot, from).await?;
         snapshot.commit().await?;
 
         let mut counters = Counters::default();
-        let mut series: Vec<_> = steps
-            .iter()
+        let mut series: Vec<_> = (0..window.minutes() / window.step_minutes())
             .map(|step| SeriesPoint {
-                at: rfc3339(step.at),
+                at: rfc3339(
+                    from + time::Duration::minutes(i64::from(step * window.step_minutes())),
+                ),
                 counters: Counters::default(),
             })
             .collect();
+        let flow = |name: &str| latencies.flows.iter().find(|(action, _)| action == name);
         let mut by_action: Vec<_> = REGISTRY
             .iter()
             .map(|action| ActionCounters {
                 action: action.action_type().to_string(),
                 counters: Counters::default(),
+                flow_ms: flow(action.action_type().as_str())
+                    .map(|(_, latency)| *latency)
+                    .unwrap_or_default(),
             })
             .collect();
         for row in &in_window {
@@ -245,7 +241,7 @@ impl Engine {
             gauges,
             by_action,
             series,
-            latency_ms,
+            latency_ms: latencies.all,
             stuck_after_seconds: self
                 .0
                 .config
@@ -254,29 +250,6 @@ impl Engine {
                 .try_into()
                 .unwrap_or(i64::MAX),
         })
-    }
-
-    /// A page of the list of records; `None` when the cursor is none of ours.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn list_records(
-        &self,
-        filter: &RecordFilter,
-    ) -> Result<Option<RecordPage>, StoreError> {
-        let Some((after, limit)) = cursor(filter.after.as_deref(), filter.limit) else {
-            return Ok(None);
-        };
-        let found = record_list::list_records(
-            &self.0.pools.reading,
-            filter,
-            after,
-            limit + 1,
-            self.0.config.stuck_after,
-        )
-        .await?;
-        let (records, next) = page(found, limit, |record| record.id.clone());
-        Ok(Some(RecordPage { records, next }))
     }
 }
 

@@ -179,18 +179,6 @@ impl Engine {
         Ok(replayed)
     }
 
-    /// The messages of a record.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn list_messages(&self, record_id: &str) -> Result<Vec<MessageView>, StoreError> {
-        let Ok(id) = record_id.parse() else {
-            return Ok(Vec::new());
-        };
-        let rows = outbox::list_messages(&self.0.pools.reading, id).await?;
-        Ok(rows.into_iter().map(Into::into).collect())
-    }
-
     /// The newest notifications of this account.
     ///
     /// # Errors
@@ -220,6 +208,7 @@ impl From<MessageRow> for MessageView {
         Self {
             id: row.id.to_string(),
             topic: row.topic,
+            payload: row.payload,
             created_at: rfc3339(row.created_at),
             delivered_at: row.delivered_at.map(rfc3339),
             attempts: row.attempts,

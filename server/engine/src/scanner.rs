@@ -12,7 +12,7 @@ use crate::{
     store::{
         actions::{ClaimRef, REGISTRY},
         compensation::expire_compensations,
-        outbox,
+        outbox, panel,
         record::Executor,
         recovery::reclaim,
         scan::{self, Due},
@@ -28,6 +28,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_sec
 const MAX_ATTEMPTS: i32 = 16;
 /// How many rows one purge takes of each kind.
 const PURGE_SET: i64 = 500;
+/// How many counters are moved at once: more than all instances write meanwhile.
+const ROLL_SET: i64 = 5_000;
 /// How long arrivals are kept, in days; the panel looks back over seven.
 const ARRIVALS_KEPT_DAYS: i32 = 8;
 
@@ -98,6 +100,7 @@ impl Engine {
         let arrivals = scan::delete_old_arrivals(pool, ARRIVALS_KEPT_DAYS, PURGE_SET).await?;
         outbox::delete_old(pool, ARRIVALS_KEPT_DAYS, PURGE_SET).await?;
         let tokens = scan::delete_expired_tokens(pool, PURGE_SET).await?;
+        panel::roll_counters(pool, ROLL_SET).await?;
         if records + arrivals + tokens > 0 {
             tracing::debug!(records, arrivals, tokens, "purged");
         }

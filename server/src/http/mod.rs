@@ -18,6 +18,7 @@ use tower_http::{
 pub mod actions;
 pub mod body;
 pub mod compensations;
+pub mod export;
 pub mod feed;
 pub mod health;
 pub mod key;

@@ -1,16 +1,16 @@
-//! The panel's numbers, once and as a stream, and the list of records.
+//! The panel's numbers, once and as a stream, and the lists and rows that they lead to.
 
 use std::{convert::Infallible, time::Duration};
 
 use axum::{
     Json, Router,
-    extract::{Query, State, rejection::QueryRejection},
-    response::{IntoResponse, Sse, sse::Event, sse::KeepAlive},
+    extract::{Path, Query, State, rejection::QueryRejection},
+    response::{IntoResponse, Response, Sse, sse::Event, sse::KeepAlive},
     routing::get,
 };
 use domain::{
-    Role,
-    view::{PanelView, RecordFilter, RecordPage, Window},
+    ProblemCode, RecordState, Role,
+    view::{ArrivalFilter, ArrivalPage, PanelView, RecordDetail, RecordFilter, RecordPage, Window},
 };
 use engine::Engine;
 use futures::{Stream, StreamExt};
@@ -18,10 +18,11 @@ use serde::Deserialize;
 use tokio_stream::wrappers::WatchStream;
 
 use super::{
-    AppState,
+    AppState, export,
     feed::PanelFeed,
     problem::ApiProblem,
     query::{self, checked},
+    tasks::found,
 };
 use crate::auth::Signed;
 
@@ -36,6 +37,9 @@ pub fn router() -> Router<AppState> {
         .route("/panel", get(show_panel))
         .route("/panel/events", get(stream_panel))
         .route("/records", get(list_records))
+        .route("/records.csv", get(export_records))
+        .route("/records/{id}", get(show_record))
+        .route("/arrivals", get(list_arrivals))
 }
 
 #[derive(Deserialize)]
@@ -88,8 +92,57 @@ async fn list_records(
     query: Result<Query<RecordFilter>, QueryRejection>,
 ) -> Result<Json<RecordPage>, ApiProblem> {
     signed.require(READERS)?;
-    let filter = checked(query)?;
-    query::check_list(filter.limit, &[&filter.action, &filter.subject, &filter.q])?;
+    let filter = checked_filter(query)?;
     let page = engine.list_records(&filter).await?;
     query::page(page)
+}
+
+/// The same rows as a table for people's own tools.
+async fn export_records(
+    State(engine): State<Engine>,
+    signed: Signed,
+    query: Result<Query<RecordFilter>, QueryRejection>,
+) -> Result<Response, ApiProblem> {
+    signed.require(READERS)?;
+    let filter = checked_filter(query)?;
+    export::records(engine, filter).await
+}
+
+async fn show_record(
+    State(engine): State<Engine>,
+    signed: Signed,
+    Path(id): Path<String>,
+) -> Result<Json<RecordDetail>, ApiProblem> {
+    signed.require(READERS)?;
+    found(engine.find_record(&id).await?)
+}
+
+async fn list_arrivals(
+    State(engine): State<Engine>,
+    signed: Signed,
+    query: Result<Query<ArrivalFilter>, QueryRejection>,
+) -> Result<Json<ArrivalPage>, ApiProblem> {
+    signed.require(READERS)?;
+    let filter = checked(query)?;
+    query::check_list(filter.limit, &[&filter.action])?;
+    let page = engine.list_arrivals(&filter).await?;
+    query::page(page)
+}
+
+fn checked_filter(
+    query: Result<Query<RecordFilter>, QueryRejection>,
+) -> Result<RecordFilter, ApiProblem> {
+    let filter = checked(query)?;
+    query::check_list(filter.limit, &[&filter.action, &filter.subject, &filter.q])?;
+    let counts_ends = matches!(
+        filter.state,
+        Some(RecordState::FailedFinal | RecordState::FailedRetryable)
+    );
+    if filter.window.is_some() && filter.outcome.is_none() && !counts_ends {
+        return Err(ApiProblem::new(
+            ProblemCode::InvalidQuery,
+            "`window` needs an `outcome` or a failed `state`.",
+        ));
+    }
+    Ok(filter)
 }

@@ -155,6 +155,7 @@ impl From<RecordArgs> for RecordFilter {
             q: args.q,
             after: args.after,
             limit: args.limit,
+            ..Self::default()
         }
     }
 }

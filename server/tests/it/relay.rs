@@ -252,7 +252,7 @@ async fn a_dead_letter_is_kept_and_an_admin_lets_it_be_tried_again_once(pool: Pg
         world.count("SELECT count(*) FROM idempotency_record").await,
         1
     );
-    let messages = world.engine.list_messages("1").await.unwrap();
+    let messages = world.engine.find_record("1").await.unwrap().unwrap().outbox;
     assert!(messages[0].dead_at.is_some());
     let admin = world.token("admin1").await;
     let replay = async |key: &str, body: &str| {

@@ -3,13 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 /// A message of a record, on its way out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MessageView {
     /// The id.
     pub id: String,
     /// What it is about, such as `submission.created`.
     pub topic: String,
+    /// What it says.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub payload: serde_json::Value,
     /// When it was written; RFC 3339.
     pub created_at: String,
     /// When it was delivered; RFC 3339; absent before.

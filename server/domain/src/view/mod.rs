@@ -3,7 +3,9 @@
 //! Ids and times are strings: ids so that no number is rounded, times (RFC 3339, UTC) so that no date library reaches the browser.
 
 pub mod account;
+pub mod arrival;
 pub mod compensation;
+pub mod detail;
 pub mod message;
 pub mod panel;
 pub mod progress;
@@ -13,10 +15,12 @@ pub mod reward;
 pub mod task;
 
 pub use account::Account;
+pub use arrival::{ArrivalFilter, ArrivalPage, ArrivalView};
 pub use compensation::{
     AuditEntry, AuditFilter, AuditPage, BulkAnswer, BulkResult, BulkStatus, BulkView,
     CompensationAnswer, CompensationEvent, CompensationPage, CompensationView, EvidenceView,
 };
+pub use detail::{AnswerView, ClaimView, RecordDetail};
 pub use message::{MessageView, NotificationView};
 pub use panel::{ActionCounters, Counters, Gauges, Latency, PanelView, SeriesPoint, Window};
 pub use progress::{

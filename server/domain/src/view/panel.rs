@@ -51,6 +51,8 @@ impl Window {
     }
 
     /// How many minutes one point of the series covers: 5 to 84 points in all, few enough to draw and to send each second.
+    ///
+    /// A window begins on a whole one of these, so that rolled-up counters and the list of arrivals begin where it does.
     pub const fn step_minutes(self) -> i32 {
         match self {
             Self::FiveMinutes | Self::OneHour => 1,
@@ -122,6 +124,34 @@ impl Counters {
             + self.mismatch
             + self.constraint_conflict
     }
+
+    /// The number of executions: only these two buckets run the action.
+    pub const fn executions(&self) -> i64 {
+        self.new + self.constraint_conflict
+    }
+
+    /// Which share of the executions did not fail; `None` without any.
+    pub fn success_share(&self) -> Option<f64> {
+        let failed = self.failed_final + self.failed_retryable;
+        // A failure can be counted in the window of its end, and its arrival in an earlier one.
+        let all = self.executions().max(failed);
+        share(all - failed, all)
+    }
+
+    /// Which share of the arrivals asked for something that was asked for before; `None` without any.
+    pub fn duplicate_share(&self) -> Option<f64> {
+        share(self.arrivals() - self.new, self.arrivals())
+    }
+
+    /// Which share of the executions the scanner or a person had to bring to an end; `None` without any.
+    pub fn compensation_share(&self) -> Option<f64> {
+        share(self.compensated, self.executions().max(self.compensated))
+    }
+}
+
+/// A part of a whole, from 0 to 1; `None` when there is no whole.
+pub(crate) fn share(part: i64, whole: i64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// How records stand at this moment.
@@ -143,13 +173,16 @@ pub struct Gauges {
 }
 
 /// The counters of one action.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ActionCounters {
     /// The action.
     pub action: String,
     /// Its counters in the window.
     pub counters: Counters,
+    /// How long its executions took, from arrival to answer.
+    #[serde(default)]
+    pub flow_ms: Latency,
 }
 
 /// The counters of one step of time.
@@ -162,7 +195,7 @@ pub struct SeriesPoint {
     pub counters: Counters,
 }
 
-/// How long arrivals took in the window, in milliseconds; absent without arrivals.
+/// How long the newest arrivals of the window took, in milliseconds; absent without arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Latency {
@@ -196,4 +229,39 @@ pub struct PanelView {
     pub latency_ms: Latency,
     /// How long a record may execute or be unknown before it counts as stuck, in seconds.
     pub stuck_after_seconds: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_of_what_they_name_and_nothing_without_it() {
+        let counters = Counters {
+            new: 8,
+            constraint_conflict: 2,
+            reused: 10,
+            failed_final: 1,
+            compensated: 1,
+            ..Counters::default()
+        };
+        assert_eq!(counters.success_share(), Some(0.9));
+        assert_eq!(counters.duplicate_share(), Some(0.6));
+        assert_eq!(counters.compensation_share(), Some(0.1));
+        let nothing = Counters::default();
+        assert_eq!(nothing.success_share(), None);
+        assert_eq!(nothing.duplicate_share(), None);
+        assert_eq!(nothing.compensation_share(), None);
+    }
+
+    #[test]
+    fn ends_whose_arrivals_are_older_than_the_window_stay_within_the_whole() {
+        let late = Counters {
+            failed_retryable: 3,
+            compensated: 2,
+            ..Counters::default()
+        };
+        assert_eq!(late.success_share(), Some(0.0));
+        assert_eq!(late.compensation_share(), Some(1.0));
+    }
 }

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::RecordState;
+use super::Window;
+use crate::{Bucket, RecordState};
 
 /// Which records to list; absent members do not restrict.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -24,12 +25,42 @@ pub struct RecordFilter {
     /// A key, the beginning of one, or a trace id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub q: Option<String>,
+    /// Only unfinished records whose claim is at least so old, in seconds; oldest first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_age: Option<u32>,
+    /// Only records with an arrival of this outcome, in the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Bucket>,
+    /// Back to when: with an outcome, for its arrivals (7d when absent); with a failed state, for its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
     /// Continue after this cursor, the `next` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// Go back to before this cursor, the `prev` of the page after; not together with `after`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
     /// How many at most, 1 to 200.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+}
+
+impl RecordFilter {
+    /// Whether only unfinished records are asked for, so that the oldest come first.
+    pub fn is_oldest_first(&self) -> bool {
+        self.stuck == Some(true) || self.min_age.is_some()
+    }
+
+    /// Whether nothing is restricted.
+    pub fn is_open(&self) -> bool {
+        let paged = Self {
+            after: self.after.clone(),
+            before: self.before.clone(),
+            limit: self.limit,
+            ..Self::default()
+        };
+        *self == paged
+    }
 }
 
 /// A line of the list of records.
@@ -72,4 +103,7 @@ pub struct RecordPage {
     pub records: Vec<RecordSummary>,
     /// The cursor of the next page; absent on the last.
     pub next: Option<String>,
+    /// The cursor of the page before, to be sent as `before`; absent on the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prev: Option<String>,
 }

@@ -284,6 +284,7 @@ impl Engine {
             BulkTarget::Filter(filter) => {
                 let mut filter = RecordFilter {
                     after: None,
+                    before: None,
                     limit: Some(crate::reading::MAX_PAGE),
                     ..*filter
                 };

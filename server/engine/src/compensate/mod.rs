@@ -9,8 +9,7 @@ use domain::{
     Fingerprint, IdempotencyKey, ProblemCode, RecordState, Role,
     compensation::{CompensationAction, CompensationStatus, Decision},
     view::{
-        AuditFilter, AuditPage, CompensationAnswer, CompensationEvent, CompensationPage,
-        EvidenceView, RecordSummary,
+        AuditFilter, AuditPage, CompensationAnswer, CompensationPage, EvidenceView, RecordSummary,
     },
 };
 use serde_json::{Value, json};
@@ -25,8 +24,7 @@ use crate::{
         audit,
         compensation::{
             NewCompensation, NewEvent, Stored, find_by_key, find_compensation, insert_compensation,
-            insert_event, list_compensations, list_events, lock_compensation,
-            update_compensation_if_awaiting,
+            insert_event, list_compensations, lock_compensation, update_compensation_if_awaiting,
         },
         record_list::find_summary,
         recovery::{Locked, lock_record},
@@ -44,9 +42,6 @@ pub(crate) use judge::evidence_view;
 
 /// The longest reason, in characters.
 pub const MAX_REASON: usize = 1000;
-
-/// How much of a record's log is shown.
-const MAX_EVENTS: i64 = 500;
 
 /// Who asks for a compensation, and from where.
 #[derive(Debug, Clone)]
@@ -226,20 +221,6 @@ impl Engine {
             compensations,
             next,
         }))
-    }
-
-    /// What people and the scanner did about a record, oldest first; of very many, the newest.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn list_compensation_events(
-        &self,
-        record_id: &str,
-    ) -> Result<Vec<CompensationEvent>, StoreError> {
-        match record_id.parse() {
-            Ok(id) => list_events(&self.0.pools.reading, id, MAX_EVENTS).await,
-            Err(_) => Ok(Vec::new()),
-        }
     }
 
     /// A page of the audit, newest first; `None` when the cursor is none of ours.

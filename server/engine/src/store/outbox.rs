@@ -176,6 +176,7 @@ pub(crate) async fn revive_if_dead(
 pub(crate) struct MessageRow {
     pub(crate) id: i64,
     pub(crate) topic: String,
+    pub(crate) payload: Value,
     pub(crate) created_at: OffsetDateTime,
     pub(crate) delivered_at: Option<OffsetDateTime>,
     pub(crate) attempts: i32,
@@ -183,13 +184,13 @@ pub(crate) struct MessageRow {
     pub(crate) last_error: Option<String>,
 }
 
-/// The messages of a record.
+/// The messages of a record, oldest first.
 pub(crate) async fn list_messages(
     executor: impl PgExecutor<'_>,
     record_id: i64,
 ) -> Result<Vec<MessageRow>, sqlx::Error> {
     sqlx::query_as(
-        "SELECT id, topic, created_at, delivered_at, attempts, dead_at, last_error
+        "SELECT id, topic, payload, created_at, delivered_at, attempts, dead_at, last_error
          FROM outbox WHERE record_id = $1 ORDER BY id",
     )
     .bind(record_id)

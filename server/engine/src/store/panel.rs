@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use domain::view::{Gauges, Latency};
-use sqlx::{FromRow, PgConnection, types::time::OffsetDateTime};
+use domain::view::{Gauges, Latency, Window};
+use sqlx::{FromRow, PgConnection, PgExecutor, PgPool, types::time::OffsetDateTime};
 
 /// The most arrivals of a window whose latencies are looked at: enough for a 99th percentile, and no more as a week grows.
-const LATENCY_SAMPLE: i64 = 10_000;
+const LATENCY_SAMPLE: i64 = 5_000;
 
 /// A counter of one action in one step of time; `step` counts from the beginning of the window.
 #[derive(FromRow)]
@@ -17,25 +17,26 @@ pub(crate) struct CounterRow {
     pub(crate) n: i64,
 }
 
-/// The beginning of each step of a window, oldest first, and the time now.
+/// Where a window begins, and the time now.
 #[derive(FromRow)]
-pub(crate) struct StepRow {
-    pub(crate) at: OffsetDateTime,
+pub(crate) struct Span {
+    pub(crate) from: OffsetDateTime,
     pub(crate) now: OffsetDateTime,
 }
 
-pub(crate) async fn list_steps(
-    connection: &mut PgConnection,
-    window_minutes: i32,
-    step_minutes: i32,
-) -> Result<Vec<StepRow>, sqlx::Error> {
+/// A window begins on a whole step of its series, so that counters and lists can begin at the very same moment.
+pub(crate) async fn find_span(
+    executor: impl PgExecutor<'_>,
+    window: Window,
+) -> Result<Span, sqlx::Error> {
     sqlx::query_as(
-        "SELECT date_trunc('minute', now()) - make_interval(mins => $1 - 1 - n * $2) AS at, now() AS now
-         FROM generate_series(0, $1 / $2 - 1) n ORDER BY n",
+        "SELECT date_bin(make_interval(mins => $2), now(), TIMESTAMPTZ '2000-01-01 00:00Z')
+                    - make_interval(mins => $1 - $2) AS from,
+                now() AS now",
     )
-    .bind(window_minutes)
-    .bind(step_minutes)
-    .fetch_all(connection)
+    .bind(window.minutes())
+    .bind(window.step_minutes())
+    .fetch_one(executor)
     .await
 }
 
@@ -45,8 +46,13 @@ pub(crate) async fn list_window_counters(
     step_minutes: i32,
 ) -> Result<Vec<CounterRow>, sqlx::Error> {
     sqlx::query_as(
-        "SELECT (extract(epoch FROM minute - $1) / 60)::integer / $2 AS step, action_type, name, sum(n)::bigint AS n
-         FROM outcome_counter WHERE minute >= $1 GROUP BY 1, 2, 3",
+        "SELECT (extract(epoch FROM at - $1) / 60)::integer / $2 AS step, action_type, name, sum(n)::bigint AS n
+         FROM (
+             SELECT minute AS at, action_type, name, n FROM outcome_counter WHERE minute >= $1
+             UNION ALL
+             SELECT slot, action_type, name, n FROM outcome_slot WHERE slot >= $1
+         ) parts
+         GROUP BY 1, 2, 3",
     )
     .bind(from)
     .bind(step_minutes)
@@ -57,9 +63,43 @@ pub(crate) async fn list_window_counters(
 pub(crate) async fn list_total_counters(
     connection: &mut PgConnection,
 ) -> Result<Vec<CounterRow>, sqlx::Error> {
-    sqlx::query_as("SELECT 0 AS step, action_type, name, sum(n)::bigint AS n FROM outcome_counter GROUP BY 2, 3")
+    sqlx::query_as("SELECT 0 AS step, action_type, name, n FROM counter_total")
         .fetch_all(connection)
         .await
+}
+
+/// Moves counters of minutes that no window shows one by one any more into half hours and into the total, at most `limit`. A
+/// minute that is counted into later comes back as a new row and is moved by a later turn. Answers how many rows it moved.
+pub(crate) async fn roll_counters(pool: &PgPool, limit: i64) -> Result<u64, sqlx::Error> {
+    let moved: i64 = sqlx::query_scalar(
+        "WITH old AS (
+             SELECT minute, action_type, name, instance_id FROM outcome_counter
+             -- An hour is shown in minutes; the half hour that it begins in is left whole.
+             WHERE minute < date_bin('30 minutes', clock_timestamp() - interval '1 hour', TIMESTAMPTZ '2000-01-01 00:00Z')
+             ORDER BY minute, action_type, name, instance_id LIMIT $1
+             -- A late arrival that is just being counted is not waited for, nor does another instance move it twice.
+             FOR UPDATE SKIP LOCKED
+         ), gone AS (
+             DELETE FROM outcome_counter c USING old o
+             WHERE c.minute = o.minute AND c.action_type = o.action_type AND c.name = o.name
+               AND c.instance_id = o.instance_id
+             RETURNING c.minute, c.action_type, c.name, c.n
+         ), slots AS (
+             INSERT INTO outcome_slot AS s (slot, action_type, name, n)
+             SELECT date_bin('30 minutes', minute, TIMESTAMPTZ '2000-01-01 00:00Z'), action_type, name, sum(n)
+             FROM gone GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+             ON CONFLICT ON CONSTRAINT pk_outcome_slot DO UPDATE SET n = s.n + EXCLUDED.n
+         ), total AS (
+             INSERT INTO outcome_total AS t (action_type, name, n)
+             SELECT action_type, name, sum(n) FROM gone GROUP BY 1, 2 ORDER BY 1, 2
+             ON CONFLICT ON CONSTRAINT pk_outcome_total DO UPDATE SET n = t.n + EXCLUDED.n
+         )
+         SELECT count(*) FROM gone",
+    )
+    .bind(limit)
+    .fetch_one(pool)
+    .await?;
+    Ok(moved.unsigned_abs())
 }
 
 #[derive(FromRow)]
@@ -104,30 +144,56 @@ pub(crate) async fn find_gauges(
 
 #[derive(FromRow)]
 struct LatencyRow {
+    action_type: Option<String>,
     percentiles: Option<Vec<f64>>,
 }
 
+/// How long things took.
+pub(crate) struct Latencies {
+    /// All arrivals.
+    pub(crate) all: Latency,
+    /// The executions of each action.
+    pub(crate) flows: Vec<(String, Latency)>,
+}
+
 /// Percentiles over the newest arrivals since a time.
-pub(crate) async fn find_latency(
+pub(crate) async fn find_latencies(
     connection: &mut PgConnection,
     from: OffsetDateTime,
-) -> Result<Latency, sqlx::Error> {
-    let row: LatencyRow = sqlx::query_as(
-        "SELECT percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY duration_ms) AS percentiles
-         FROM (
+) -> Result<Latencies, sqlx::Error> {
+    let rows: Vec<LatencyRow> = sqlx::query_as(
+        "WITH newest AS MATERIALIZED (
              -- Ids are made in the order of time, so the newest are at the end of the primary key.
-             SELECT duration_ms, arrived_at FROM request_arrival ORDER BY id DESC LIMIT $2
-         ) newest
-         WHERE arrived_at >= $1 AND duration_ms IS NOT NULL",
+             SELECT action_type, outcome, duration_ms, arrived_at FROM request_arrival ORDER BY id DESC LIMIT $2
+         ), sample AS (
+             SELECT * FROM newest WHERE arrived_at >= $1 AND duration_ms IS NOT NULL
+         )
+         SELECT NULL AS action_type,
+                percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY duration_ms) AS percentiles
+         FROM sample
+         UNION ALL
+         SELECT action_type, percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY duration_ms)
+         FROM sample WHERE outcome = 'new' GROUP BY action_type",
     )
     .bind(from)
     .bind(LATENCY_SAMPLE)
-    .fetch_one(connection)
+    .fetch_all(connection)
     .await?;
-    let percentile = |n: usize| row.percentiles.as_ref().and_then(|p| p.get(n)).copied();
-    Ok(Latency {
-        p50: percentile(0),
-        p95: percentile(1),
-        p99: percentile(2),
-    })
+    let mut latencies = Latencies {
+        all: Latency::default(),
+        flows: Vec::new(),
+    };
+    for row in rows {
+        let percentile = |n: usize| row.percentiles.as_ref().and_then(|p| p.get(n)).copied();
+        let latency = Latency {
+            p50: percentile(0),
+            p95: percentile(1),
+            p99: percentile(2),
+        };
+        match row.action_type {
+            None => latencies.all = latency,
+            Some(action) => latencies.flows.push((action, latency)),
+        }
+    }
+    Ok(latencies)
 }

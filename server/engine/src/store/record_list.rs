@@ -1,12 +1,21 @@
-//! The list of records, by keyset.
+//! The list of records, by keyset: a page costs the same wherever it is, and a record that moves on breaks no cursor.
 
 use std::time::Duration;
 
-use domain::view::{RecordFilter, RecordSummary};
-use sqlx::{FromRow, PgExecutor, PgPool, types::time::OffsetDateTime};
+use domain::{
+    RecordState,
+    view::{RecordFilter, RecordSummary},
+};
+use sqlx::{
+    FromRow, PgConnection, PgExecutor, Postgres, QueryBuilder, types::time::OffsetDateTime,
+};
 
 use super::rfc3339;
 use crate::StoreError;
+
+/// Up to so many rows are looked up by what was asked for and then ordered; of more, the list is walked in its order until the page
+/// is full. The planner cannot tell which is better: it believes that what is asked for lies evenly in the list.
+const FEW: i64 = 20_000;
 
 #[derive(FromRow)]
 struct SummaryRow {
@@ -20,16 +29,24 @@ struct SummaryRow {
     attempt: i32,
     created_at: OffsetDateTime,
     updated_at: OffsetDateTime,
+    claimed_micros: i64,
     stuck_seconds: Option<i64>,
     arrivals: i64,
     error_code: Option<String>,
 }
 
-impl TryFrom<SummaryRow> for RecordSummary {
+/// A line of the list, and where it stands in it.
+pub(crate) struct Line {
+    pub(crate) record: RecordSummary,
+    id: i64,
+    claimed_micros: i64,
+}
+
+impl TryFrom<SummaryRow> for Line {
     type Error = StoreError;
 
     fn try_from(row: SummaryRow) -> Result<Self, StoreError> {
-        Ok(Self {
+        let record = RecordSummary {
             state: row
                 .state
                 .parse()
@@ -46,39 +63,358 @@ impl TryFrom<SummaryRow> for RecordSummary {
             stuck_seconds: row.stuck_seconds,
             arrivals: row.arrivals,
             error_code: row.error_code,
+        };
+        Ok(Self {
+            record,
+            id: row.id,
+            claimed_micros: row.claimed_micros,
         })
     }
 }
 
-/// At most `limit` records with an id below (newest first) or, when only stuck ones are asked for, above (oldest first) the
-/// cursor.
+/// The order of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// By id, downwards.
+    NewestFirst,
+    /// By the time of the claim and the id, upwards: unfinished records.
+    OldestClaimFirst,
+}
+
+/// A place in a list. It holds what the list is ordered by, so it stays a place when its record moves on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    claimed_micros: i64,
+    id: i64,
+}
+
+impl Cursor {
+    /// The place of a line.
+    pub(crate) fn of(line: &Line) -> Self {
+        Self {
+            claimed_micros: line.claimed_micros,
+            id: line.id,
+        }
+    }
+
+    /// Its text, for this order.
+    pub(crate) fn text(self, order: Order) -> String {
+        match order {
+            Order::NewestFirst => self.id.to_string(),
+            Order::OldestClaimFirst => format!("{}-{}", self.claimed_micros, self.id),
+        }
+    }
+
+    /// Reads a text of this order; `None` when it is none.
+    pub(crate) fn read(text: &str, order: Order) -> Option<Self> {
+        let (claimed_micros, id) = match order {
+            Order::NewestFirst => (0, text.parse().ok()?),
+            Order::OldestClaimFirst => {
+                let (at, id) = text.split_once('-')?;
+                (at.parse().ok()?, id.parse().ok()?)
+            }
+        };
+        Some(Self { claimed_micros, id })
+    }
+}
+
+/// From where, and in which direction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum From {
+    Begin,
+    After(Cursor),
+    /// Lines before the cursor, the nearest first.
+    Before(Cursor),
+}
+
+/// At most `limit` lines from a place on.
 pub(crate) async fn list_records(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     filter: &RecordFilter,
-    after: Option<i64>,
+    order: Order,
+    from: From,
     limit: i64,
     stuck_after: Duration,
-) -> Result<Vec<RecordSummary>, StoreError> {
-    let statement = if filter.stuck == Some(true) {
-        LIST_STUCK
-    } else {
-        LIST
+) -> Result<Vec<Line>, StoreError> {
+    let subjects = match &filter.subject {
+        None => None,
+        Some(subject) => Some(find_subjects(connection, subject).await?),
     };
-    let rows: Vec<SummaryRow> = sqlx::query_as(statement)
-        .bind(filter.state.map(|s| s.to_string()))
-        .bind(filter.stuck)
-        .bind(filter.action.as_deref())
-        .bind(filter.subject.as_deref())
-        .bind(filter.q.as_deref().map(starts_with))
-        .bind(filter.q.as_deref())
-        .bind(after)
-        .bind(limit)
-        .bind(stuck_after.as_secs_f64())
-        // Planned for the values at hand: a plan for all filters would fit none.
+    if subjects.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+    let few_arrivals = match filter.outcome {
+        None => false,
+        Some(_) => count_arrivals(connection, filter).await? <= FEW,
+    };
+    let few_keys = match &filter.q {
+        None => false,
+        Some(q) => count_keys(connection, q).await? <= FEW,
+    };
+    let list = List {
+        filter,
+        order,
+        from,
+        limit,
+        stuck_after,
+        subjects: subjects.as_deref(),
+        few_arrivals,
+        few_keys,
+    };
+    let mut sql = QueryBuilder::new("SELECT ");
+    sql.push(COLUMNS)
+        .push_bind(stuck_after.as_secs_f64())
+        .push(STUCK_SECONDS);
+    sql.push(" FROM (");
+    match &filter.q {
+        None => list.push_ids(&mut sql, Search::None),
+        // Two searches, each by its own index; one condition with OR could use neither.
+        Some(q) => {
+            sql.push("(");
+            list.push_ids(&mut sql, Search::Key(q));
+            sql.push(") UNION (");
+            list.push_ids(&mut sql, Search::Trace(q));
+            sql.push(")");
+        }
+    }
+    sql.push(
+        ") page JOIN idempotency_record r ON r.id = page.id JOIN account a ON a.id = r.subject_id",
+    );
+    list.push_order(&mut sql);
+    // Planned for the values at hand: a plan for all filters would fit none.
+    let rows: Vec<SummaryRow> = sql
+        .build_query_as()
         .persistent(false)
-        .fetch_all(pool)
+        .fetch_all(connection)
         .await?;
     rows.into_iter().map(TryInto::try_into).collect()
+}
+
+const COLUMNS: &str = "r.id, r.idem_key, r.action_type, r.subject_id, a.name AS subject_name, r.state, r.version, r.attempt,
+    r.created_at, r.updated_at, (extract(epoch FROM r.claimed_at) * 1000000)::bigint AS claimed_micros, r.error_code,
+    (SELECT count(*) FROM request_arrival v WHERE v.record_id = r.id) AS arrivals,
+    CASE WHEN r.state IN ('PROCESSING', 'UNKNOWN') AND r.claimed_at <= now() - make_interval(secs => ";
+const STUCK_SECONDS: &str =
+    ") THEN floor(extract(epoch FROM now() - r.claimed_at))::bigint END AS stuck_seconds";
+
+/// What a text is looked for in.
+#[derive(Clone, Copy)]
+enum Search<'a> {
+    None,
+    Key(&'a str),
+    Trace(&'a str),
+}
+
+struct List<'a> {
+    filter: &'a RecordFilter,
+    order: Order,
+    from: From,
+    limit: i64,
+    stuck_after: Duration,
+    subjects: Option<&'a [i64]>,
+    few_arrivals: bool,
+    few_keys: bool,
+}
+
+impl List<'_> {
+    /// The ids of the page, as a query of its own: what is shown beside them is looked up for these only.
+    fn push_ids(&self, sql: &mut QueryBuilder<Postgres>, search: Search<'_>) {
+        sql.push("SELECT r.id FROM idempotency_record r WHERE true");
+        self.push_state(sql);
+        if let Some(action) = &self.filter.action {
+            sql.push(" AND r.action_type = ").push_bind(action.clone());
+        }
+        if let Some(subjects) = self.subjects {
+            sql.push(" AND r.subject_id = ANY (")
+                .push_bind(subjects.to_vec())
+                .push(")");
+        }
+        match search {
+            Search::None => {}
+            Search::Key(q) if self.few_keys => {
+                sql.push(
+                    " AND r.id IN (SELECT k.id FROM idempotency_record k WHERE k.idem_key LIKE ",
+                )
+                .push_bind(starts_with(q))
+                .push(" OFFSET 0)");
+            }
+            Search::Key(q) => {
+                sql.push(" AND r.idem_key LIKE ").push_bind(starts_with(q));
+            }
+            Search::Trace(q) => {
+                sql.push(
+                    " AND r.id IN (SELECT v.record_id FROM request_arrival v WHERE v.trace_id = ",
+                )
+                .push_bind(q.to_owned())
+                .push(")");
+            }
+        }
+        self.push_arrivals(sql);
+        self.push_place(sql);
+        self.push_order(sql);
+        sql.push(" LIMIT ").push_bind(self.limit);
+    }
+
+    fn push_state(&self, sql: &mut QueryBuilder<Postgres>) {
+        // Written out, so that the planner sees which partial index holds them.
+        if let Some(state) = self.filter.state {
+            sql.push(match state {
+                RecordState::Processing => " AND r.state = 'PROCESSING'",
+                RecordState::Succeeded => " AND r.state = 'SUCCEEDED'",
+                RecordState::FailedFinal => " AND r.state = 'FAILED_FINAL'",
+                RecordState::FailedRetryable => " AND r.state = 'FAILED_RETRYABLE'",
+                RecordState::Unknown => " AND r.state = 'UNKNOWN'",
+            });
+        }
+        if let Some(stuck) = self.filter.stuck {
+            let not = if stuck { "" } else { "NOT " };
+            sql.push(" AND ")
+                .push(not)
+                .push("(r.state IN ('PROCESSING', 'UNKNOWN') AND r.claimed_at <= now() - make_interval(secs => ")
+                .push_bind(self.stuck_after.as_secs_f64())
+                .push("))");
+        }
+        if let Some(seconds) = self.filter.min_age {
+            sql.push(" AND r.state IN ('PROCESSING', 'UNKNOWN', 'FAILED_RETRYABLE') AND r.claimed_at <= now() - make_interval(secs => ")
+                .push_bind(f64::from(seconds))
+                .push(")");
+        }
+        if let (None, Some(window)) = (self.filter.outcome, self.filter.window) {
+            sql.push(" AND r.updated_at >= ");
+            push_from(sql, window);
+        }
+    }
+
+    fn push_arrivals(&self, sql: &mut QueryBuilder<Postgres>) {
+        let Some(outcome) = self.filter.outcome else {
+            return;
+        };
+        let window = self.filter.window.unwrap_or(super::arrival_list::LONGEST);
+        if self.few_arrivals {
+            sql.push(" AND r.id IN (SELECT v.record_id FROM ");
+            super::arrival_list::push_busy_steps(
+                sql,
+                window,
+                &[outcome],
+                self.filter.action.as_deref(),
+            );
+            sql.push(
+                " JOIN LATERAL (
+                     SELECT w.record_id, w.outcome FROM request_arrival w
+                     WHERE w.arrived_at >= busy.begins AND w.arrived_at < busy.ends OFFSET 0
+                 ) v ON v.outcome = ",
+            )
+            .push_bind(outcome.to_string())
+            .push(")");
+        } else {
+            sql.push(" AND EXISTS (SELECT FROM request_arrival v WHERE v.record_id = r.id AND v.outcome = ")
+                .push_bind(outcome.to_string())
+                .push(" AND v.arrived_at >= ");
+            push_from(sql, window);
+            sql.push(")");
+        }
+    }
+
+    fn push_place(&self, sql: &mut QueryBuilder<Postgres>) {
+        let (cursor, forwards) = match self.from {
+            From::Begin => return,
+            From::After(cursor) => (cursor, true),
+            From::Before(cursor) => (cursor, false),
+        };
+        match self.order {
+            Order::NewestFirst => {
+                sql.push(if forwards {
+                    " AND r.id < "
+                } else {
+                    " AND r.id > "
+                })
+                .push_bind(cursor.id);
+            }
+            Order::OldestClaimFirst => {
+                sql.push(" AND (r.claimed_at, r.id) ")
+                    .push(if forwards { ">" } else { "<" })
+                    // Exact: a double has room for the microseconds of some centuries.
+                    .push(" (TIMESTAMPTZ 'epoch' + make_interval(secs => ")
+                    .push_bind(cursor.claimed_micros)
+                    .push("::bigint / 1000000.0), ")
+                    .push_bind(cursor.id)
+                    .push(")");
+            }
+        }
+    }
+
+    fn push_order(&self, sql: &mut QueryBuilder<Postgres>) {
+        let backwards = matches!(self.from, From::Before(_));
+        sql.push(match (self.order, backwards) {
+            (Order::NewestFirst, false) => " ORDER BY r.id DESC",
+            (Order::NewestFirst, true) => " ORDER BY r.id",
+            (Order::OldestClaimFirst, false) => " ORDER BY r.claimed_at, r.id",
+            (Order::OldestClaimFirst, true) => " ORDER BY r.claimed_at DESC, r.id DESC",
+        });
+    }
+}
+
+/// When a window begins; see [`super::panel::find_span`].
+pub(super) fn push_from(sql: &mut QueryBuilder<Postgres>, window: domain::view::Window) {
+    sql.push("(date_bin(make_interval(mins => ")
+        .push_bind(window.step_minutes())
+        .push("), now(), TIMESTAMPTZ '2000-01-01 00:00Z') - make_interval(mins => ")
+        .push_bind(window.minutes() - window.step_minutes())
+        .push("))");
+}
+
+/// The accounts that a text names, by id or by name.
+async fn find_subjects(
+    connection: &mut PgConnection,
+    subject: &str,
+) -> Result<Vec<i64>, sqlx::Error> {
+    sqlx::query_scalar("SELECT id FROM account WHERE name = $1 OR id = $2")
+        .bind(subject)
+        .bind(subject.parse::<i64>().ok())
+        .fetch_all(connection)
+        .await
+}
+
+/// How many arrivals the counters have for a filter.
+async fn count_arrivals(
+    connection: &mut PgConnection,
+    filter: &RecordFilter,
+) -> Result<i64, sqlx::Error> {
+    let window = filter.window.unwrap_or(super::arrival_list::LONGEST);
+    let mut sql = QueryBuilder::new("SELECT coalesce(sum(n), 0)::bigint FROM (");
+    for (i, table) in [
+        "SELECT n, minute AS at, name, action_type FROM outcome_counter",
+        "SELECT n, slot, name, action_type FROM outcome_slot",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        sql.push(if i == 0 { "" } else { " UNION ALL " })
+            .push(table);
+    }
+    sql.push(") parts WHERE name = ")
+        .push_bind(filter.outcome.map(|o| o.to_string()))
+        .push(" AND at >= ");
+    push_from(&mut sql, window);
+    if let Some(action) = &filter.action {
+        sql.push(" AND action_type = ").push_bind(action.clone());
+    }
+    sql.build_query_scalar()
+        .persistent(false)
+        .fetch_one(connection)
+        .await
+}
+
+/// How many keys begin with a text; counted a little beyond [`FEW`] only.
+async fn count_keys(connection: &mut PgConnection, q: &str) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar(
+        "SELECT count(*) FROM (SELECT FROM idempotency_record WHERE idem_key LIKE $1 LIMIT $2) few",
+    )
+    .bind(starts_with(q))
+    .bind(FEW + 1)
+    .persistent(false)
+    .fetch_one(connection)
+    .await
 }
 
 /// One record as the list shows it.
@@ -87,19 +423,15 @@ pub(crate) async fn find_summary(
     record_id: i64,
     stuck_after: Duration,
 ) -> Result<Option<RecordSummary>, StoreError> {
-    let row: Option<SummaryRow> = sqlx::query_as(FIND)
-        .bind(None::<&str>)
-        .bind(None::<bool>)
-        .bind(None::<&str>)
-        .bind(None::<&str>)
-        .bind(None::<&str>)
-        .bind(None::<&str>)
-        .bind(record_id)
-        .bind(1_i64)
-        .bind(stuck_after.as_secs_f64())
-        .fetch_optional(executor)
-        .await?;
-    row.map(TryInto::try_into).transpose()
+    let mut sql = QueryBuilder::new("SELECT ");
+    sql.push(COLUMNS)
+        .push_bind(stuck_after.as_secs_f64())
+        .push(STUCK_SECONDS)
+        .push(" FROM idempotency_record r JOIN account a ON a.id = r.subject_id WHERE r.id = ")
+        .push_bind(record_id);
+    let row: Option<SummaryRow> = sql.build_query_as().fetch_optional(executor).await?;
+    row.map(|row| Line::try_from(row).map(|line| line.record))
+        .transpose()
 }
 
 /// A LIKE pattern for texts that begin with this one.
@@ -112,38 +444,27 @@ fn starts_with(text: &str) -> String {
     pattern
 }
 
-macro_rules! list_sql {
-    ($which:literal, $order:literal) => {
-        concat!(
-            "SELECT r.id, r.idem_key, r.action_type, r.subject_id, a.name AS subject_name, r.state, r.version, r.attempt,
-                    r.created_at, r.updated_at,
-                    CASE WHEN r.state IN ('PROCESSING', 'UNKNOWN') AND r.claimed_at <= now() - make_interval(secs => $9)
-                         THEN floor(extract(epoch FROM now() - r.claimed_at))::bigint END AS stuck_seconds,
-                    (SELECT count(*) FROM request_arrival v WHERE v.record_id = r.id) AS arrivals,
-                    r.error_code
-             FROM idempotency_record r
-             JOIN account a ON a.id = r.subject_id
-             WHERE ($1::text IS NULL OR r.state = $1)
-               AND ($2::boolean IS NULL OR $2 = (r.state IN ('PROCESSING', 'UNKNOWN')
-                                                 AND r.claimed_at <= now() - make_interval(secs => $9)))
-               AND ($3::text IS NULL OR r.action_type = $3)
-               AND ($4::text IS NULL OR a.name = $4 OR a.id::text = $4)
-               AND ($5::text IS NULL OR r.idem_key LIKE $5
-                    OR r.id IN (SELECT v.record_id FROM request_arrival v WHERE v.trace_id = $6))
-               AND ",
-            $which,
-            " ORDER BY ",
-            $order,
-            " LIMIT $8"
-        )
-    };
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-const FIND: &str = list_sql!("r.id = $7", "r.id");
-const LIST: &str = list_sql!("($7::bigint IS NULL OR r.id < $7)", "r.id DESC");
-/// Restricted by the state as well, so that the partial index of unfinished records answers it.
-const LIST_STUCK: &str = list_sql!(
-    "r.state IN ('PROCESSING', 'UNKNOWN')
-     AND ($7::bigint IS NULL OR (r.claimed_at, r.id) > (SELECT c.claimed_at, c.id FROM idempotency_record c WHERE c.id = $7))",
-    "r.claimed_at, r.id"
-);
+    #[test]
+    fn cursors_are_read_as_they_were_written_and_nothing_else_is() {
+        let cursor = Cursor {
+            claimed_micros: 1_764_000_000_123_456,
+            id: 42,
+        };
+        let text = cursor.text(Order::OldestClaimFirst);
+        assert_eq!(Cursor::read(&text, Order::OldestClaimFirst), Some(cursor));
+        assert_eq!(cursor.text(Order::NewestFirst), "42");
+        for bad in ["", "x", "1-", "-", "1-2-3"] {
+            assert_eq!(Cursor::read(bad, Order::OldestClaimFirst), None, "{bad}");
+        }
+        assert_eq!(Cursor::read(&text, Order::NewestFirst), None);
+    }
+
+    #[test]
+    fn patterns_match_their_own_text_only() {
+        assert_eq!(starts_with(r"a%b_c\"), r"a\%b\_c\\%");
+    }
+}

@@ -202,13 +202,24 @@ pub(crate) async fn reclaim(
     arrival: Option<TakingArrival<'_>>,
 ) -> Result<Option<i64>, sqlx::Error> {
     sqlx::query_scalar(
-        "WITH taken AS (
-             UPDATE idempotency_record
-             SET state = 'PROCESSING', attempt = attempt + 1, epoch = epoch + 1, version = version + 1, error_code = NULL,
+        "WITH ended AS MATERIALIZED (
+             SELECT id, attempt, owner_instance, claimed_at, updated_at, epoch FROM idempotency_record
+             WHERE id = $1 AND epoch = $2 AND state = 'FAILED_RETRYABLE' FOR UPDATE
+         ), taken AS (
+             UPDATE idempotency_record r
+             SET state = 'PROCESSING', attempt = r.attempt + 1, epoch = r.epoch + 1, version = r.version + 1, error_code = NULL,
                  claim_token = $3, owner_instance = $4, claimed_at = clock_timestamp(), updated_at = clock_timestamp(),
                  lease_until = clock_timestamp() + make_interval(secs => $5), expires_at = NULL
-             WHERE id = $1 AND epoch = $2 AND state = 'FAILED_RETRYABLE'
-             RETURNING id, epoch, action_type
+             -- Fed from the locked row: it is read before it is changed.
+             FROM ended e
+             WHERE r.id = e.id AND r.epoch = $2 AND r.state = 'FAILED_RETRYABLE'
+             RETURNING r.id, r.epoch, r.action_type
+         ), kept AS (
+             -- The record has room for one claim: the one that ended is kept for whoever asks what happened.
+             INSERT INTO past_claim (record_id, attempt, instance_id, claimed_at, ended_at, epoch)
+             SELECT e.id, e.attempt, e.owner_instance, e.claimed_at, e.updated_at, e.epoch
+             FROM ended e JOIN taken t ON t.id = e.id
+             ON CONFLICT ON CONSTRAINT pk_past_claim DO NOTHING
          ), arrived AS (
              INSERT INTO request_arrival (id, record_id, action_type, arrived_at, client_id, trace_id, same_content)
              SELECT $6, id, action_type, clock_timestamp() - make_interval(secs => $9), $7, $8, true

@@ -93,24 +93,30 @@ pub(crate) async fn update_scan_note(
 /// Deletes records that have expired, at most `limit`; those with an undelivered message, an
 /// open approval or a running bulk stay. Answers how many.
 pub(crate) async fn delete_expired_records(pool: &PgPool, limit: i64) -> Result<u64, sqlx::Error> {
-    let done = sqlx::query(
-        "DELETE FROM idempotency_record r
-         USING (
-             SELECT e.id FROM idempotency_record e
-             WHERE e.expires_at <= clock_timestamp() AND e.state IN ('SUCCEEDED', 'FAILED_FINAL', 'FAILED_RETRYABLE')
-               AND NOT EXISTS (SELECT FROM outbox o WHERE o.record_id = e.id AND o.delivered_at IS NULL)
-               AND NOT EXISTS (SELECT FROM compensation c WHERE c.record_id = e.id AND c.status = 'awaiting_approval')
-               AND NOT EXISTS (SELECT FROM bulk_item b WHERE b.record_id = e.id AND b.outcome IS NULL)
-             ORDER BY e.expires_at LIMIT $1
-             -- A submit that holds one of them is not waited for.
-             FOR UPDATE SKIP LOCKED
-         ) expired
-         WHERE r.id = expired.id",
+    let gone: i64 = sqlx::query_scalar(
+        "WITH gone AS (
+             DELETE FROM idempotency_record r
+             USING (
+                 SELECT e.id FROM idempotency_record e
+                 WHERE e.expires_at <= clock_timestamp() AND e.state IN ('SUCCEEDED', 'FAILED_FINAL', 'FAILED_RETRYABLE')
+                   AND NOT EXISTS (SELECT FROM outbox o WHERE o.record_id = e.id AND o.delivered_at IS NULL)
+                   AND NOT EXISTS (SELECT FROM compensation c WHERE c.record_id = e.id AND c.status = 'awaiting_approval')
+                   AND NOT EXISTS (SELECT FROM bulk_item b WHERE b.record_id = e.id AND b.outcome IS NULL)
+                 ORDER BY e.expires_at LIMIT $1
+                 -- A submit that holds one of them is not waited for.
+                 FOR UPDATE SKIP LOCKED
+             ) expired
+             WHERE r.id = expired.id
+             RETURNING r.id
+         ), claims AS (
+             DELETE FROM past_claim c USING gone g WHERE c.record_id = g.id
+         )
+         SELECT count(*) FROM gone",
     )
     .bind(limit)
-    .execute(pool)
+    .fetch_one(pool)
     .await?;
-    Ok(done.rows_affected())
+    Ok(gone.unsigned_abs())
 }
 
 /// Deletes arrivals that are older than they are kept, at most `limit`; undecided ones stay. Counters stay for ever.

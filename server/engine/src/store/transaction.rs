@@ -15,6 +15,17 @@ pub(crate) async fn begin_finish(
     .await
 }
 
+/// Begins a transaction for reading: one snapshot for all its statements, or numbers would not add up. Compiling a statement of a
+/// screen takes Postgres longer than running it; and a screen that takes so long is better told so than waited for.
+pub(crate) async fn begin_reading(
+    pool: &PgPool,
+) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    pool.begin_with(
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; SET LOCAL statement_timeout = '10s'",
+    )
+    .await
+}
+
 /// Whether commits wait for the disk: a finish is answered on the strength of it.
 pub(crate) async fn find_durability(pool: &PgPool) -> Result<(String, String), sqlx::Error> {
     sqlx::query_as("SELECT current_setting('fsync'), current_setting('full_page_writes')")

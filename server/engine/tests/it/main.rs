@@ -9,6 +9,7 @@ mod bulk;
 mod compensate;
 mod interleavings;
 mod lost_connections;
+mod panel;
 mod recovery;
 mod scenarios;
 mod statements;
