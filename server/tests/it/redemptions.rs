@@ -83,6 +83,10 @@ async fn earn(pool: &PgPool, points: i32) {
     .unwrap();
 }
 
+async fn run(pool: &PgPool, sql: &'static str) {
+    sqlx::query(sql).execute(pool).await.unwrap();
+}
+
 async fn balance(world: &World, token: &str) -> i64 {
     world.get(token, "/api/v1/points").await.json()["balance"]
         .as_i64()
@@ -478,18 +482,61 @@ async fn an_answer_that_comes_after_the_points_came_back_is_a_debt_and_no_second
 async fn twenty_keys_for_one_sequence_at_once_are_one_call(pool: PgPool) {
     let shop = Shop::open(Mode::Ok).await;
     let world = world(pool, &shop).await;
+    run(&world.pool, "UPDATE points_entry SET amount = 1000").await;
+    run(&world.pool, "UPDATE points_balance SET balance = 1000").await;
     let token = world.token("student1").await;
-    let keys: Vec<String> = (0..20).map(|n| format!("k{}", n / 2)).collect();
-    let all = keys.iter().map(|key| world.submit(&token, PATH, key, BUY));
-    let answers = futures::future::join_all(all).await;
-    let succeeded = answers.iter().filter(|a| told(a) == (201, "new")).count();
-    assert_eq!(succeeded, 1);
-    for answer in &answers {
-        assert!(
-            [200, 201, 202, 409].contains(&answer.status.as_u16()),
-            "{answer:?}"
-        );
+    // Several rounds: the keys that come while another one's call finishes must see its end or its hold.
+    for sequence in 1..=8 {
+        let keys: Vec<String> = (0..20).map(|n| format!("k{sequence} {}", n / 2)).collect();
+        let body = json!({ "client_id": "phone", "sequence": sequence }).to_string();
+        let all = keys
+            .iter()
+            .map(|key| world.submit(&token, PATH, key, &body));
+        let answers = futures::future::join_all(all).await;
+        let succeeded = answers.iter().filter(|a| told(a) == (201, "new")).count();
+        assert_eq!(succeeded, 1, "{sequence}");
+        for answer in &answers {
+            assert!(
+                [200, 201, 202, 409].contains(&answer.status.as_u16()),
+                "{answer:?}"
+            );
+        }
+        assert_eq!(shop.calls(), sequence, "{sequence}");
+        let left = 1000 - 50 * i64::try_from(sequence).unwrap();
+        assert_eq!(balance(&world, &token).await, left);
     }
+    assert_eq!(world.count(WRONG_BALANCES).await, 0);
+}
+
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn a_key_that_comes_while_another_ones_purchase_is_being_written_sees_it(pool: PgPool) {
+    let shop = Shop::open(Mode::Ok).await;
+    let world = world(pool, &shop).await;
+    let token = world.token("student1").await;
+    // The first purchase has spent its hold and cannot commit yet.
+    let mut gate = world.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE outcome_counter IN EXCLUSIVE MODE")
+        .execute(&mut *gate)
+        .await
+        .unwrap();
+    let waiting = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+                   WHERE NOT l.granted AND a.datname = current_database()";
+    let first = world.submit(&token, PATH, "k1", BUY);
+    let second = async {
+        until(&world.pool, waiting, 1).await;
+        let second = world.submit(&token, PATH, "k2", BUY);
+        let open = async {
+            until(&world.pool, waiting, 2).await;
+            gate.commit().await.unwrap();
+        };
+        tokio::join!(second, open).0
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!(told(&first), (201, "new"));
+    assert_eq!(
+        (told(&second), &second.body),
+        ((200, "constraint-conflict"), &first.body)
+    );
     assert_eq!((shop.calls(), balance(&world, &token).await), (1, 70));
     assert_eq!(world.count(WRONG_BALANCES).await, 0);
 }

@@ -1,7 +1,6 @@
 //! One record: its row, its claims, its messages.
 
 use domain::view::{AnswerView, ClaimView};
-use serde_json::Value;
 use sqlx::{FromRow, PgConnection, types::time::OffsetDateTime};
 
 use super::rfc3339;

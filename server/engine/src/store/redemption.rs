@@ -36,20 +36,28 @@ impl From<RedemptionRow> for RedemptionView {
     }
 }
 
+/// Serialises everything that holds or spends the points of a record's account.
+///
+/// RACE: a hold is taken by a statement that looks for a redemption and for another open hold. Without this lock its snapshot could be
+/// older than a finish that has turned the one into the other, and it would see neither.
+async fn lock_points(connection: &mut PgConnection, record_id: i64) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "SELECT FROM points_balance b JOIN idempotency_record r ON r.subject_id = b.account_id
+         WHERE r.id = $1 FOR UPDATE OF b",
+    )
+    .bind(record_id)
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
 /// Takes the points for a claim, if the reward exists, the sequence is the next one, nobody else's hold is open, and there are
 /// enough. Without a hold nothing is called, and the finish says why. In the claim's transaction.
 pub(crate) async fn insert_hold(
     connection: &mut PgConnection,
     claim: ClaimRef,
 ) -> Result<(), StoreError> {
-    // Serialises everything that spends this account's points.
-    sqlx::query(
-        "SELECT FROM points_balance b JOIN idempotency_record r ON r.subject_id = b.account_id
-         WHERE r.id = $1 FOR UPDATE OF b",
-    )
-    .bind(claim.record_id)
-    .execute(&mut *connection)
-    .await?;
+    lock_points(connection, claim.record_id).await?;
     let (held, paid): (i64, i64) = sqlx::query_as(
         "WITH intent AS (
              SELECT r.id, r.epoch, r.subject_id, w.id AS reward_id, w.price, (r.request ->> 'sequence')::integer AS sequence
@@ -334,6 +342,7 @@ pub(crate) async fn insert_redemption(
     connection: &mut PgConnection,
     record_id: i64,
 ) -> Result<(), sqlx::Error> {
+    lock_points(connection, record_id).await?;
     sqlx::query(
         "WITH intent AS (
              SELECT r.id, r.epoch, r.subject_id, w.id AS reward_id, (r.request ->> 'sequence')::integer AS sequence,
