@@ -71,7 +71,15 @@ pub(crate) fn relative(lang: Lang, at: &str, now: f64) -> String {
 
 /// The exact local time with its zone.
 pub(crate) fn exact(lang: Lang, at: &str) -> String {
-    format(lang, at, &[("dateStyle", "long"), ("timeStyle", "long")])
+    format(
+        lang,
+        at,
+        &[
+            ("dateStyle", "long"),
+            ("timeStyle", "long"),
+            ("hourCycle", "h23"),
+        ],
+    )
 }
 
 /// The local day and minute.
@@ -84,6 +92,23 @@ pub(crate) fn short(lang: Lang, at: &str) -> String {
             ("day", "numeric"),
             ("hour", "2-digit"),
             ("minute", "2-digit"),
+            ("hourCycle", "h23"),
+        ],
+    )
+}
+
+/// The local day and second.
+pub(crate) fn second(lang: Lang, at: &str) -> String {
+    format(
+        lang,
+        at,
+        &[
+            ("month", "short"),
+            ("day", "numeric"),
+            ("hour", "2-digit"),
+            ("minute", "2-digit"),
+            ("second", "2-digit"),
+            ("hourCycle", "h23"),
         ],
     )
 }

@@ -38,7 +38,7 @@ use crate::{
     components::Frame,
     home::HomePage,
     not_found::NotFoundPage,
-    ops::PanelPage,
+    ops::{PanelPage, SheetPage},
     parent::ReportPage,
     session::{AccountResource, current_account},
     student::{RewardsPage, TaskDetailPage, TaskListPage},
@@ -88,6 +88,12 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/progress") view=ProgressPage ssr=SsrMode::Async/>
                     <Route path=path!("/report") view=ReportPage ssr=SsrMode::Async/>
                     <Route path=path!("/panel") view=PanelPage ssr=SsrMode::Async/>
+                    <Route path=path!("/records") view=SheetPage ssr=SsrMode::Async/>
+                    <Route path=path!("/records/:id") view=SheetPage ssr=SsrMode::Async/>
+                    <Route path=path!("/arrivals") view=SheetPage ssr=SsrMode::Async/>
+                    <Route path=path!("/approvals") view=SheetPage ssr=SsrMode::Async/>
+                    <Route path=path!("/bulks/:id") view=SheetPage ssr=SsrMode::Async/>
+                    <Route path=path!("/audit") view=SheetPage ssr=SsrMode::Async/>
                 </Routes>
             </Frame>
         </Router>

@@ -91,7 +91,12 @@ fn pages_of(role: Role) -> &'static [Page] {
         ],
         Role::Teacher => &[("/progress", |words| words.nav_progress)],
         Role::Parent => &[("/report", |words| words.nav_report)],
-        Role::Ops | Role::Admin => &[("/panel", |words| words.nav_panel)],
+        Role::Ops | Role::Admin => &[
+            ("/panel", |words| words.nav_panel),
+            ("/records", |words| words.nav_records),
+            ("/approvals", |words| words.nav_approvals),
+            ("/audit", |words| words.nav_audit),
+        ],
     }
 }
 

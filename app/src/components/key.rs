@@ -15,7 +15,10 @@ pub(crate) fn CutKey(
     key: String,
 ) -> impl IntoView {
     let shown = cut(&key);
-    view! { <code class="key" title=key.clone() aria-label=key>{shown}</code> }
+    let whole =
+        (shown != key).then(|| view! { <span class="visually-hidden">{key.clone()}</span> });
+    let hidden = whole.is_some().then_some("true");
+    view! { <code class="key" title=key><span aria-hidden=hidden>{shown}</span>{whole}</code> }
 }
 
 fn cut(key: &str) -> String {

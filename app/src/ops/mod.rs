@@ -1,12 +1,17 @@
-//! The panel of ops: health at a glance, counters, arrivals over time, stuck records.
+//! The pages of ops and admins: the panel, which is live, and the sheets that its numbers lead to.
 
+pub mod acts;
 pub mod api;
 mod arrivals;
 mod counters;
 mod glance;
 mod live;
 mod panel;
+pub mod sheet;
+#[cfg(feature = "ssr")]
+mod sheets;
 mod stuck;
 mod tiles;
 
 pub(crate) use panel::PanelPage;
+pub(crate) use sheet::SheetPage;

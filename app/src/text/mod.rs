@@ -60,6 +60,15 @@ pub(crate) fn words() -> &'static Words {
     lang().words()
 }
 
+/// The words of the sheet that is being written.
+#[cfg(feature = "ssr")]
+pub(crate) fn sheet_words() -> &'static en::SheetWords {
+    match lang() {
+        Lang::En => &en::SHEET_EN,
+        Lang::Zh => &zh::SHEET_ZH,
+    }
+}
+
 /// Finds the language of this page: see the module.
 #[cfg(feature = "ssr")]
 pub(crate) fn detect() -> Lang {

@@ -1,0 +1,171 @@
+//! Pages that the server writes whole: lists, a record, approvals, the audit. The browser loads no code for what is in them; it
+//! shows their times in the reader's clock, copies what is to be copied, and says when there is something newer, which is shown when
+//! the reader asks for it: nothing moves under a pointer, a selection or typed text.
+
+use std::time::Duration;
+
+use leptos::{html, prelude::*, task::spawn_local};
+use leptos_router::hooks::use_location;
+use serde::{Deserialize, Serialize};
+use web_sys::{Element, VisibilityState, wasm_bindgen::JsCast};
+
+use crate::{
+    clock::{self, clock},
+    components::{Skeleton, fault_view},
+    fault::Fault,
+    text::{lang, words},
+};
+
+/// How often a page in sight looks for something newer.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// A written page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sheet {
+    /// For the browser's tab.
+    pub title: String,
+    /// Everything below the frame.
+    pub html: String,
+}
+
+/// The page at a path of ops and admins.
+///
+/// # Errors
+/// A [`Fault`] without the identity of ops or an admin, when there is nothing at the path, or when the store cannot answer.
+#[server(prefix = "/api/fn", endpoint = "load_sheet")]
+pub async fn load_sheet(path: String, query: String) -> Result<Sheet, Fault> {
+    let actor = crate::request::require(domain::Role::sees_panel).await?;
+    super::sheets::write(&actor, &path, &query).await
+}
+
+/// Any of these pages, by its address.
+#[component]
+pub(crate) fn SheetPage() -> impl IntoView {
+    let location = use_location();
+    let address = Memo::new(move |_| (location.pathname.get(), location.search.get()));
+    let page = Resource::new(
+        move || address.get(),
+        |(path, query)| load_sheet(path, query),
+    );
+    view! {
+        <Transition fallback=|| view! { <div class="page"><Skeleton lines=12/></div> }>
+            {move || Suspend::new(async move {
+                match page.await {
+                    Ok(sheet) => view! { <Paper first=sheet address=address.get_untracked()/> }.into_any(),
+                    Err(fault) => view! { <div class="page">{fault_view(fault)}</div> }.into_any(),
+                }
+            })}
+        </Transition>
+    }
+}
+
+#[component]
+fn Paper(first: Sheet, address: (String, String)) -> impl IntoView {
+    let title = format!("{} · {}", first.title, words().product);
+    let shown = RwSignal::new(first.html);
+    let newer = RwSignal::new(None::<String>);
+    let is_live = RwSignal::new(false);
+    let node = NodeRef::<html::Div>::new();
+    let (lang, clock) = (lang(), clock());
+    Effect::new(move || {
+        shown.track();
+        let (Some(node), Some(now)) = (node.get(), clock.now()) else {
+            return;
+        };
+        is_live.set(true);
+        each(&node, "time[data-show]", |time| {
+            let at = time.get_attribute("datetime").unwrap_or_default();
+            let text = match time.get_attribute("data-show").as_deref() {
+                Some("ago") => clock::relative(lang, &at, now),
+                Some("second") => clock::second(lang, &at),
+                _ => clock::short(lang, &at),
+            };
+            if time.text_content().as_deref() != Some(&text) {
+                time.set_text_content(Some(&text));
+            }
+            if !time.has_attribute("data-exact") {
+                let exact = format!("{} · {at}", clock::exact(lang, &at));
+                let _ = time.set_attribute("title", &exact);
+                let _ = time.set_attribute("data-exact", &exact);
+            }
+        });
+    });
+    Effect::new(move || {
+        let address = address.clone();
+        let look = move || {
+            // A form that is being filled in is left alone, and so is a page out of sight.
+            let visible = document().visibility_state() == VisibilityState::Visible;
+            if !visible
+                || node
+                    .get_untracked()
+                    .is_some_and(|n| n.query_selector("[data-still]").is_ok_and(|n| n.is_some()))
+            {
+                return;
+            }
+            let (path, query) = address.clone();
+            spawn_local(async move {
+                if let Ok(sheet) = load_sheet(path, query).await {
+                    let is_new = shown.try_with_untracked(|shown| *shown != sheet.html);
+                    newer.try_set(is_new.unwrap_or(false).then_some(sheet.html));
+                }
+            });
+        };
+        if let Ok(timer) = set_interval_with_handle(look, LOOK_EVERY) {
+            on_cleanup(move || timer.clear());
+        }
+    });
+    let show = move |_| {
+        if let Some(html) = newer.get_untracked() {
+            shown.set(html);
+            newer.set(None);
+        }
+    };
+    let copy = move |event: leptos::ev::MouseEvent| {
+        let target = event.target().and_then(|t| t.dyn_into::<Element>().ok());
+        let button = target.and_then(|t| t.closest("[data-copy]").ok().flatten());
+        if let Some(button) = button {
+            let text = button.get_attribute("data-copy").unwrap_or_default();
+            let _ = window().navigator().clipboard().write_text(&text);
+            each(
+                &document().document_element().unwrap_or(button.clone()),
+                "[data-copied]",
+                |old| {
+                    let _ = old.remove_attribute("data-copied");
+                },
+            );
+            let _ = button.set_attribute("data-copied", "");
+        }
+    };
+    let class = move || {
+        if is_live.get() {
+            "sheet is-live"
+        } else {
+            "sheet"
+        }
+    };
+    view! {
+        <leptos_meta::Title text=title/>
+        <div class="page">
+            <div class="newer" role="status">
+                <Show when=move || newer.with(Option::is_some)>
+                    <button type="button" class="plain" on:click=show>{words().sheet_newer}</button>
+                </Show>
+            </div>
+            <div node_ref=node class=class on:click=copy inner_html=move || shown.get()></div>
+        </div>
+    }
+}
+
+fn each(root: &Element, selector: &str, run: impl Fn(&Element)) {
+    let Ok(found) = root.query_selector_all(selector) else {
+        return;
+    };
+    for i in 0..found.length() {
+        if let Some(element) = found
+            .item(i)
+            .and_then(|node| node.dyn_into::<Element>().ok())
+        {
+            run(&element);
+        }
+    }
+}

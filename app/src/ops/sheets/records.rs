@@ -1,0 +1,252 @@
+//! `/records`: the list, with its filter in the address and stuck records first.
+
+use domain::{
+    Bucket, RecordState, Role,
+    view::{RecordFilter, RecordPage, RecordSummary, Window},
+};
+use engine::{Actor, REGISTRY};
+use leptos::prelude::*;
+use strum::VariantArray;
+
+use super::{
+    Query, Sheet, listed,
+    parts::{address, choice, field, outcome_word, pager, when, window_word},
+    sheet,
+};
+use crate::{
+    components::{CutKey, Empty, StateBadge, StuckBadge},
+    fault::Fault,
+    request,
+    text::{fill, grouped, sheet_words, words},
+};
+
+/// How many stuck records stand above the unrestricted list.
+const STUCK_ABOVE: u32 = 5;
+/// The ages that the form offers, in seconds.
+const AGES: [u32; 4] = [60, 300, 3_600, 86_400];
+
+/// Writes the page.
+pub(super) async fn write(actor: &Actor, query: &Query) -> Result<Sheet, Fault> {
+    let words = sheet_words();
+    let filter = read(query);
+    let engine = request::engine()?;
+    let page = listed(engine.list_records(&filter).await)?;
+    let is_first = filter.after.is_none() && filter.before.is_none();
+    let stuck = if filter.is_open() && is_first {
+        let stuck = RecordFilter {
+            stuck: Some(true),
+            limit: Some(STUCK_ABOVE),
+            ..RecordFilter::default()
+        };
+        listed(engine.list_records(&stuck).await)?
+    } else {
+        RecordPage::default()
+    };
+    let acts = actor.role == Role::Admin;
+    let to = |after: Option<String>, before: Option<String>| {
+        (after.is_some() || before.is_some()).then(|| {
+            let filter = RecordFilter {
+                after,
+                before,
+                ..filter.clone()
+            };
+            address("/records", &pairs(&filter))
+        })
+    };
+    let has_more_stuck = stuck.next.is_some();
+    let above = (!stuck.records.is_empty()).then(|| {
+        let more = has_more_stuck.then(|| view! { <a href="/records?stuck=true">{words.all_stuck}</a> });
+        view! {
+            <section class="box" aria-labelledby="stuck-first">
+                <div class="box-head"><h2 id="stuck-first">{crate::text::words().stuck_title}</h2>{more}</div>
+                {table(stuck.records, acts, "stuck-first")}
+            </section>
+        }
+    });
+    let csv = RecordFilter {
+        after: None,
+        before: None,
+        limit: None,
+        ..filter.clone()
+    };
+    let view = view! {
+        <div class="page-head">
+            <h1 id="records">{words.records_title}</h1>
+            <a href=address("/api/v1/records.csv", &pairs(&csv)) download="records.csv" rel="external">{words.export}</a>
+        </div>
+        {form(&filter)}
+        {counted(&filter)}
+        <form method="get" action="/bulks/new" class="picking">
+            {above}
+            <section class="box" aria-labelledby="records">
+                {page.records.is_empty().then(|| view! { <Empty text=words.records_empty/> })}
+                {(!page.records.is_empty()).then(|| table(page.records.clone(), acts, "records"))}
+                {pager(to(None, page.prev.clone()), to(page.next.clone(), None))}
+            </section>
+            {acts.then(|| view! {
+                <div class="action-bar">
+                    <span class="picked">{words.picked}</span>
+                    <button class="primary">{words.act_on_picked}</button>
+                </div>
+            })}
+        </form>
+    };
+    Ok(sheet(words.records_title, view))
+}
+
+fn read(query: &Query) -> RecordFilter {
+    let state = query.parsed::<RecordState>("state");
+    let outcome = query.parsed::<Bucket>("outcome");
+    let ends = matches!(
+        state,
+        Some(RecordState::FailedFinal | RecordState::FailedRetryable)
+    );
+    RecordFilter {
+        state,
+        stuck: query.parsed("stuck"),
+        action: query.get("action"),
+        subject: query.get("subject"),
+        q: query
+            .get("q")
+            .map(|q| q.trim().to_owned())
+            .filter(|q| !q.is_empty()),
+        min_age: query.parsed("min_age"),
+        outcome,
+        window: query
+            .parsed::<Window>("window")
+            .filter(|_| outcome.is_some() || ends),
+        after: query.get("after"),
+        before: query.get("before"),
+        limit: query
+            .parsed::<u32>("limit")
+            .map(|limit| limit.clamp(1, 200)),
+    }
+}
+
+fn pairs(filter: &RecordFilter) -> [(&'static str, Option<String>); 11] {
+    [
+        ("state", filter.state.map(|s| s.to_string())),
+        ("stuck", filter.stuck.map(|s| s.to_string())),
+        ("action", filter.action.clone()),
+        ("subject", filter.subject.clone()),
+        ("q", filter.q.clone()),
+        ("min_age", filter.min_age.map(|s| s.to_string())),
+        ("outcome", filter.outcome.map(|o| o.to_string())),
+        ("window", filter.window.map(|w| w.to_string())),
+        ("after", filter.after.clone()),
+        ("before", filter.before.clone()),
+        ("limit", filter.limit.map(|n| n.to_string())),
+    ]
+}
+
+fn form(filter: &RecordFilter) -> impl IntoView + use<> {
+    let (own, words) = (sheet_words(), words());
+    let states = RecordState::VARIANTS
+        .iter()
+        .map(|s| (s.to_string(), words.state(*s).to_owned()));
+    let actions = REGISTRY.iter().map(|a| {
+        let name = a.action_type().to_string();
+        (name.clone(), name)
+    });
+    let ages = AGES.map(|s| (s.to_string(), words.duration(i64::from(s))));
+    let stuck = vec![
+        ("true".to_owned(), own.only_stuck.to_owned()),
+        ("false".to_owned(), own.only_others.to_owned()),
+    ];
+    view! {
+        <form method="get" action="/records" class="filter" role="search" aria-label=own.filter>
+            {field("q", own.search, filter.q.clone(), "filter-wide")}
+            {choice("stuck", own.stuckness, filter.stuck.map(|s| s.to_string()), stuck)}
+            {choice("state", words.column_state, filter.state.map(|s| s.to_string()), states.collect())}
+            {choice("action", words.column_action, filter.action.clone(), actions.collect())}
+            {field("subject", words.column_subject, filter.subject.clone(), "")}
+            {choice("min_age", own.unfinished_for, filter.min_age.map(|s| s.to_string()), ages.to_vec())}
+            <div class="filter-do">
+                <button class="primary">{own.do_filter}</button>
+                {(!filter.is_open()).then(|| view! { <a href="/records">{own.clear_filter}</a> })}
+            </div>
+        </form>
+    }
+}
+
+/// Which counter these are the rows of.
+fn counted(filter: &RecordFilter) -> impl IntoView + use<> {
+    let own = sheet_words();
+    let window = filter.window.map(|w| window_word(w)(words()));
+    let what = match (filter.outcome, filter.window) {
+        (Some(outcome), _) => Some(fill(
+            own.with_outcome,
+            &[
+                ("outcome", outcome_word(outcome)),
+                ("window", window.unwrap_or(words().window_7d)),
+            ],
+        )),
+        (None, Some(_)) => Some(fill(
+            own.ended_in,
+            &[("window", window.unwrap_or_default())],
+        )),
+        _ => None,
+    };
+    let arrivals = filter.outcome.map(|outcome| {
+        let pairs = [
+            ("outcome", Some(outcome.to_string())),
+            ("action", filter.action.clone()),
+            ("window", filter.window.map(|w| w.to_string())),
+        ];
+        view! { <a href=address("/arrivals", &pairs)>{own.see_arrivals}</a> }
+    });
+    what.map(|what| view! { <p class="counted">{what} " " {arrivals}</p> })
+}
+
+fn table(records: Vec<RecordSummary>, acts: bool, label: &'static str) -> impl IntoView {
+    let (own, words) = (sheet_words(), words());
+    let rows = records.into_iter().map(|record| row(record, acts));
+    view! {
+        <table class="records" role="table" aria-labelledby=label>
+            <thead role="rowgroup">
+                <tr role="row">
+                    {acts.then(|| view! { <th role="columnheader" scope="col"><span class="visually-hidden">{own.pick}</span></th> })}
+                    <th role="columnheader" scope="col">{words.column_state}</th>
+                    <th role="columnheader" scope="col">{words.column_key}</th>
+                    <th role="columnheader" scope="col">{words.column_subject}</th>
+                    <th role="columnheader" scope="col">{words.column_action}</th>
+                    <th role="columnheader" scope="col" class="number">{words.column_attempt}</th>
+                    <th role="columnheader" scope="col" class="number">{words.column_age}</th>
+                    <th role="columnheader" scope="col">{words.column_seen}</th>
+                    <th role="columnheader" scope="col" class="number">{words.column_arrivals}</th>
+                    <th role="columnheader" scope="col">{own.column_error}</th>
+                </tr>
+            </thead>
+            <tbody role="rowgroup">{rows.collect_view()}</tbody>
+        </table>
+    }
+}
+
+fn row(record: RecordSummary, acts: bool) -> impl IntoView {
+    let (own, words) = (sheet_words(), words());
+    let open = RecordState::COMPENSABLE.contains(&record.state);
+    let href = format!("/records/{}", record.id);
+    let label = fill(own.pick_one, &[("id", &record.id)]);
+    let subject = address(
+        "/records",
+        &[("subject", Some(record.subject_name.clone()))],
+    );
+    let pick = acts.then(|| {
+        let input = open.then(|| view! { <input type="checkbox" name="id" value=record.id.clone() aria-label=label/> });
+        view! { <td role="cell" class="cell-pick">{input}</td> }
+    });
+    view! {
+        <tr role="row" data-record=record.id.clone()>
+            {pick}
+            <td role="cell" class="cell-state"><StateBadge state=record.state/></td>
+            <td role="cell" class="cell-key"><a href=href><CutKey key=record.key/></a></td>
+            <td role="cell" data-label=words.column_subject><a class="quiet-link" href=subject>{record.subject_name}</a></td>
+            <td role="cell" data-label=words.column_action><code>{record.action}</code></td>
+            <td role="cell" class="number" data-label=words.column_attempt>{record.attempt}</td>
+            <td role="cell" class="number cell-age">{record.stuck_seconds.map(|s| view! { <StuckBadge seconds=s/> })}</td>
+            <td role="cell" data-label=words.column_seen>{when(&record.created_at, "short")}</td>
+            <td role="cell" class="number" data-label=words.column_arrivals>{grouped(record.arrivals)}</td>
+            <td role="cell" class="cell-error">{record.error_code.map(|code| view! { <code>{code}</code> })}</td>
+        </tr>
+    }
+}
