@@ -48,33 +48,49 @@ pub(crate) fn StackedArea(
     /// Lowest first, all of one length.
     #[prop(into)]
     layers: Signal<Vec<Layer>>,
-    /// The exact numbers of each step, for hover.
+    /// How many steps there are.
     #[prop(into)]
-    titles: Signal<Vec<String>>,
+    steps: Signal<usize>,
+    /// The value at the top edge.
+    #[prop(into)]
+    top: Signal<i64>,
+    /// The step that is read, by pointer or by arrow keys.
+    at: RwSignal<Option<usize>>,
     /// What the picture says, in words.
     #[prop(into)]
     label: Signal<String>,
 ) -> impl IntoView {
-    let areas = Memo::new(move |_| layers.with(|layers| stacked(layers)));
+    let areas = Memo::new(move |_| layers.with(|layers| stacked(layers, top.get())));
     let columns = move || {
-        let titles = titles.get();
-        let n = titles.len();
+        let n = steps.get();
         let width = WIDTH / n.max(1) as f64;
-        titles
-            .into_iter()
-            .enumerate()
-            .map(|(i, title)| {
-                let x = i as f64 * width;
+        (0..n)
+            .map(|i| {
+                let class = move || if at.get() == Some(i) { "column is-read" } else { "column" };
                 view! {
-                    <rect class="column" x=format!("{x:.2}") y="0" width=format!("{width:.2}") height="160">
-                        <title>{title}</title>
-                    </rect>
+                    <rect class=class x=format!("{:.2}", i as f64 * width) y="0" width=format!("{width:.2}") height="160"
+                        on:pointerenter=move |_| at.set(Some(i))></rect>
                 }
             })
             .collect_view()
     };
+    let step = move |event: leptos::ev::KeyboardEvent| {
+        let last = steps.get_untracked().saturating_sub(1);
+        let now = at.get_untracked();
+        let next = match event.key().as_str() {
+            "ArrowLeft" => now.map_or(last, |i| i.saturating_sub(1)),
+            "ArrowRight" => now.map_or(0, |i| (i + 1).min(last)),
+            "Home" => 0,
+            "End" => last,
+            "Escape" => return at.set(None),
+            _ => return,
+        };
+        event.prevent_default();
+        at.set(Some(next));
+    };
     view! {
-        <svg class="area" viewBox="0 0 600 160" preserveAspectRatio="none" role="img" aria-label=move || label.get()>
+        <svg class="area" viewBox="0 0 600 160" preserveAspectRatio="none" role="img" tabindex="0"
+            aria-label=move || label.get() on:keydown=step on:pointerleave=move |_| at.set(None)>
             <path class="grid" d="M0 40H600M0 80H600M0 120H600"></path>
             {move || {
                 areas
@@ -89,10 +105,10 @@ pub(crate) fn StackedArea(
 }
 
 /// The outlines of the layers, lowest first, in a box of 600 × 160.
-fn stacked(layers: &[Layer]) -> Vec<(&'static str, String)> {
+fn stacked(layers: &[Layer], top: i64) -> Vec<(&'static str, String)> {
     const HEIGHT: f64 = 160.0;
     let n = layers.first().map_or(0, |layer| layer.values.len());
-    let top = highest(layers).max(1);
+    let top = top.max(1);
     let mut below = vec![0_i64; n];
     let mut areas = Vec::with_capacity(layers.len());
     for layer in layers {
@@ -124,6 +140,22 @@ pub(crate) fn highest(layers: &[Layer]) -> i64 {
         .map(|i| layers.iter().filter_map(|layer| layer.values.get(i)).sum())
         .max()
         .unwrap_or(0)
+}
+
+/// The end of a scale that has room for this value: 1, 2 or 4 times a power of ten, so that its quarters are easy to read.
+pub(crate) fn scale_end(value: i64) -> i64 {
+    let mut unit = 1;
+    loop {
+        for end in [unit, 2 * unit, 4 * unit] {
+            if value < end {
+                return end;
+            }
+        }
+        unit *= 10;
+        if unit > i64::MAX / 100 {
+            return value;
+        }
+    }
 }
 
 /// A path in steps from the left edge to the right one.
@@ -169,7 +201,7 @@ mod tests {
         ];
         assert_eq!(highest(&layers), 4);
         assert_eq!(
-            stacked(&layers),
+            stacked(&layers, 4),
             [
                 (
                     "a",
@@ -184,8 +216,14 @@ mod tests {
     }
 
     #[test]
+    fn a_scale_has_room_above_its_highest_value() {
+        let ends: Vec<_> = [0, 1, 3, 9, 10, 39, 40, 120].map(scale_end).to_vec();
+        assert_eq!(ends, [1, 2, 4, 10, 20, 40, 100, 200]);
+    }
+
+    #[test]
     fn nothing_is_a_flat_line() {
         assert_eq!(steps(&[], |v| y(v, 1, 10.0)), "M0 10.00H600");
-        assert!(stacked(&[]).is_empty());
+        assert!(stacked(&[], 1).is_empty());
     }
 }

@@ -7,7 +7,7 @@ mod state_badge;
 mod time;
 mod words;
 
-pub(crate) use chart::{Layer, Sparkline, StackedArea, highest};
+pub(crate) use chart::{Layer, Sparkline, StackedArea, highest, scale_end};
 pub(crate) use frame::{Frame, PageHead};
 pub(crate) use key::CutKey;
 pub(crate) use state_badge::{Shape, StateBadge, StuckBadge, TaskBadge, icon};

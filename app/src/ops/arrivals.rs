@@ -4,7 +4,7 @@ use domain::view::{Counters, PanelView};
 use leptos::prelude::*;
 
 use crate::{
-    components::{At, Empty, Layer, StackedArea, highest},
+    components::{At, Empty, Layer, StackedArea, highest, scale_end},
     text::{Words, fill, grouped, words},
 };
 
@@ -75,7 +75,9 @@ pub(crate) fn Arrivals(view: RwSignal<PanelView>) -> impl IntoView {
                 .to_vec()
         })
     });
-    let top = Memo::new(move |_| layers.with(|layers| highest(layers)));
+    let most = Memo::new(move |_| layers.with(|layers| highest(layers)));
+    let top = Memo::new(move |_| scale_end(most.get()));
+    let read = RwSignal::new(None::<usize>);
     let sum = Memo::new(move |_| view.with(|view| view.counters.arrivals()));
     let label = Signal::derive(move || {
         let step = words.duration(view.with(|view| i64::from(view.window.step_minutes()) * 60));
@@ -83,19 +85,18 @@ pub(crate) fn Arrivals(view: RwSignal<PanelView>) -> impl IntoView {
             words.arrivals_summary,
             &[
                 ("n", &grouped(sum.get())),
-                ("max", &grouped(top.get())),
+                ("max", &grouped(most.get())),
                 ("step", &step),
             ],
         )
     });
-    let titles = Signal::derive(move || {
-        view.with(|view| {
-            view.series
-                .iter()
-                .map(|p| sentence(&p.counters, words))
-                .collect()
-        })
-    });
+    let steps = Memo::new(move |_| view.with(|view| view.series.len()));
+    let reading = move || {
+        let point = read
+            .get()
+            .and_then(|i| view.with(|view| view.series.get(i).cloned()));
+        point.map(|point| view! { <At at=point.at/> " " {sentence(&point.counters, words)} })
+    };
     let ends = move || {
         let (first, last) =
             view.with(|view| (view.series.first().map(|p| p.at.clone()), view.at.clone()));
@@ -113,10 +114,11 @@ pub(crate) fn Arrivals(view: RwSignal<PanelView>) -> impl IntoView {
             <h2 id="arrivals">{words.arrivals_title}</h2>
             <div class="chart">
                 <span class="chart-top quiet number">{move || grouped(top.get())}</span>
-                <StackedArea layers=layers titles=titles label=label/>
+                <StackedArea layers=layers steps=steps top=top at=read label=label/>
                 {empty}
             </div>
             <p class="chart-ends quiet number">{ends}</p>
+            <p class="chart-reading number" role="status">{reading}</p>
             <ul class="legend">{legend.collect_view()}</ul>
             <details>
                 <summary>{words.arrivals_table}</summary>

@@ -1,6 +1,9 @@
 //! The counters that are not headlines, the latency, and the share of duplicates by action: quiet, in small tables.
 
-use domain::view::{Counters as Numbers, PanelView};
+use domain::{
+    symptom::COMPENSATION_SHARE,
+    view::{Counters as Numbers, PanelView},
+};
 use leptos::prelude::*;
 
 use crate::text::{Words, fill, grouped, words};
@@ -50,7 +53,7 @@ pub(crate) fn Counters(view: RwSignal<PanelView>) -> impl IntoView {
         let class = move || if number.get() == 0 { "is-zero" } else { "" };
         view! {
             <tr class=class data-counter=key>
-                <th scope="row">{name(words)}</th>
+                <th scope="row">{rows_of(key, view, name(words))}</th>
                 <td class="number" data-value="window">{move || grouped(number.get())}</td>
                 <td class="number quiet" data-value="total">{move || grouped(total.get())}</td>
             </tr>
@@ -75,17 +78,61 @@ pub(crate) fn Counters(view: RwSignal<PanelView>) -> impl IntoView {
     }
 }
 
+/// The counter's name, as a link to the rows that it counts, where it counts rows.
+fn rows_of(key: &'static str, view: RwSignal<PanelView>, name: &'static str) -> AnyView {
+    let window = move || view.with(|view| view.window);
+    match key {
+        "unknown" | "mismatch" => {
+            let href = move || format!("/arrivals?outcome={key}&window={}", window());
+            view! { <a href=href>{name}</a> }.into_any()
+        }
+        "failed_final" => {
+            let href = move || format!("/records?state=FAILED_FINAL&window={}", window());
+            view! { <a href=href>{name}</a> }.into_any()
+        }
+        "failed_retryable" => {
+            view! { <a href="/records?state=FAILED_RETRYABLE">{name}</a> }.into_any()
+        }
+        "compensated" => view! { <a href="/approvals">{name}</a> }.into_any(),
+        _ => name.into_any(),
+    }
+}
+
+/// A share with as many places as it needs.
+pub(super) fn percent(share: f64) -> String {
+    match share * 100.0 {
+        0.0 => "0 %".to_owned(),
+        p if p < 0.1 => format!("{p:.2} %"),
+        p if p < 99.95 && p >= 10.0 => format!("{p:.0} %"),
+        p => format!("{p:.1} %"),
+    }
+}
+
+/// A length of time.
+pub(super) fn milliseconds(ms: f64) -> String {
+    if ms < 10.0 {
+        format!("{ms:.1} ms")
+    } else {
+        format!("{} ms", grouped(ms.round() as i64))
+    }
+}
+
 #[component]
 fn Latency(view: RwSignal<PanelView>) -> impl IntoView {
     let words = words();
     let latency = Memo::new(move |_| view.with(|view| view.latency_ms));
-    let text = move |value: Option<f64>| match value {
-        None => words.latency_none.to_owned(),
-        Some(ms) if ms < 10.0 => format!("{ms:.1} ms"),
-        Some(ms) => format!("{} ms", grouped(ms.round() as i64)),
-    };
+    let none = words.latency_none;
+    let text = move |value: Option<f64>| value.map_or_else(|| none.to_owned(), milliseconds);
+    let share = move |value: Option<f64>| value.map_or_else(|| none.to_owned(), percent);
+    let counters = Memo::new(move |_| view.with(|view| view.counters));
+    let reference = fill(words.reference, &[("n", &percent(COMPENSATION_SHARE))]);
     view! {
         <dl class="facts">
+            <div><dt>{words.success_title}</dt><dd class="number" data-value="success">{move || share(counters.get().success_share())}</dd></div>
+            <div>
+                <dt>{words.compensation_title}</dt>
+                <dd class="number">{move || share(counters.get().compensation_share())} " " <span class="quiet">{reference}</span></dd>
+            </div>
             <div><dt>{words.latency_title} " p50"</dt><dd class="number">{move || text(latency.get().p50)}</dd></div>
             <div><dt>"p95"</dt><dd class="number">{move || text(latency.get().p95)}</dd></div>
             <div><dt>"p99"</dt><dd class="number">{move || text(latency.get().p99)}</dd></div>
@@ -102,16 +149,16 @@ fn ByAction(view: RwSignal<PanelView>) -> impl IntoView {
                 .iter()
                 .map(|row| {
                     let all = row.counters.arrivals();
-                    let share = match all {
-                        0 => words.latency_none.to_owned(),
-                        all => format!("{:.1} %", (all - row.counters.new) as f64 / all as f64 * 100.0),
-                    };
+                    let none = || words.latency_none.to_owned();
+                    let share = row.counters.duplicate_share().map_or_else(none, percent);
+                    let flow = [row.flow_ms.p50, row.flow_ms.p95].map(|ms| ms.map_or_else(none, milliseconds));
                     view! {
                         <div>
                             <dt><code>{row.action.clone()}</code></dt>
                             <dd class="number">
                                 {fill("{name} {n}", &[("name", words.column_arrivals), ("n", &grouped(all))])} " · "
-                                {fill("{name} {n}", &[("name", words.column_duplicates), ("n", &share)])}
+                                {fill("{name} {n}", &[("name", words.column_duplicates), ("n", &share)])} " · "
+                                {words.flow_title} " " {flow.join(" / ")}
                             </dd>
                         </div>
                     }

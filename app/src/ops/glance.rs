@@ -18,10 +18,26 @@ const OLD_MS: f64 = 6_000.0;
 pub(crate) fn Glance(live: Live) -> impl IntoView {
     let words = words();
     let gauges = Memo::new(move |_| live.view.with(|view| view.gauges));
+    // What is old says nothing of now: before hydration the page is as of its loading, which the pulse tells.
+    let is_known = Memo::new(move |_| {
+        matches!(
+            live.stream.get(),
+            Stream::Off | Stream::Open | Stream::Paused | Stream::Connecting
+        )
+    });
+    let waiting = move || {
+        let n = gauges.get().awaiting_approval;
+        let text = fill(words.glance_waiting, &[("n", &grouped(n))]);
+        (n > 0).then(|| view! { " " <a href="/approvals">{text}</a> })
+    };
     let health = move || {
         match gauges.get() {
+        _ if !is_known.get() => view! {
+            <p class="health health-unsure">{icon(Shape::Question)} <strong>{words.glance_unsure}</strong></p>
+        }
+        .into_any(),
         gauges if gauges.stuck == 0 => view! {
-            <p class="health health-clear">{icon(Shape::Check)} <strong>{words.glance_clear}</strong></p>
+            <p class="health health-clear">{icon(Shape::Check)} <strong>{words.glance_clear}</strong> {waiting()}</p>
         }
         .into_any(),
         gauges => {
@@ -30,7 +46,7 @@ pub(crate) fn Glance(live: Live) -> impl IntoView {
             view! {
                 <p class="health health-stuck">
                     {icon(Shape::Clock)} <strong>{text}</strong> " "
-                    <a href="#stuck" rel="external">{words.glance_see}</a>
+                    <a href="#stuck" rel="external">{words.glance_see}</a> {waiting()}
                 </p>
             }
             .into_any()

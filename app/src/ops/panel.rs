@@ -1,6 +1,9 @@
 //! `/panel`: the numbers stand in the first HTML, and the stream takes over from there.
 
-use domain::view::{PanelView, RecordPage, Window};
+use domain::{
+    Role,
+    view::{PanelView, RecordPage, Window},
+};
 use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
 
@@ -8,13 +11,16 @@ use super::{
     api::{list_stuck_records, panel},
     arrivals::Arrivals,
     counters::Counters,
+    findings::Findings,
     glance::Glance,
+    keys::Keys,
     live::Live,
     stuck::{StuckRows, StuckTable},
     tiles::Tiles,
 };
 use crate::{
     components::{Skeleton, fault_view},
+    session::AccountResource,
     text::words,
 };
 
@@ -26,6 +32,7 @@ pub(crate) fn PanelPage() -> impl IntoView {
         let name = query.read().get("window").unwrap_or_default();
         name.parse::<Window>().unwrap_or_default()
     });
+    let account = expect_context::<AccountResource>().0;
     let view = Resource::new(move || window.get(), panel);
     let stuck = Resource::new(|| (), |()| list_stuck_records());
     view! {
@@ -34,8 +41,10 @@ pub(crate) fn PanelPage() -> impl IntoView {
             <h1 class="visually-hidden">{words().panel_title}</h1>
             <Transition fallback=|| view! { <Skeleton lines=14/> }>
                 {move || Suspend::new(async move {
+                    let account = account.await.ok().flatten();
+                    let acts = account.is_some_and(|account| account.role == Role::Admin);
                     match (view.await, stuck.await) {
-                        (Ok(view), Ok(stuck)) => view! { <Panel first=view stuck=stuck/> }.into_any(),
+                        (Ok(view), Ok(stuck)) => view! { <Panel first=view stuck=stuck acts=acts/> }.into_any(),
                         (Err(fault), _) | (_, Err(fault)) => fault_view(fault),
                     }
                 })}
@@ -45,16 +54,20 @@ pub(crate) fn PanelPage() -> impl IntoView {
 }
 
 #[component]
-fn Panel(first: PanelView, stuck: RecordPage) -> impl IntoView {
+fn Panel(first: PanelView, stuck: RecordPage, acts: bool) -> impl IntoView {
     let live = Live::open(first);
     let rows = StuckRows::follow(stuck, live);
     view! {
+        <Keys/>
         <Glance live=live/>
         <Tiles view=live.view/>
         <div class="panel-middle">
             <Arrivals view=live.view/>
-            <Counters view=live.view/>
+            <div class="panel-side">
+                <Findings view=live.view/>
+                <Counters view=live.view/>
+            </div>
         </div>
-        <StuckTable rows=rows view=live.view/>
+        <StuckTable rows=rows view=live.view acts=acts/>
     }
 }

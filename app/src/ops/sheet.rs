@@ -9,6 +9,7 @@ use leptos_router::hooks::use_location;
 use serde::{Deserialize, Serialize};
 use web_sys::{Element, VisibilityState, wasm_bindgen::JsCast};
 
+use super::keys::Keys;
 use crate::{
     clock::{self, clock},
     components::{Skeleton, fault_view},
@@ -145,6 +146,7 @@ fn Paper(first: Sheet, address: (String, String)) -> impl IntoView {
     };
     view! {
         <leptos_meta::Title text=title/>
+        <Keys/>
         <div class="page">
             <div class="newer" role="status">
                 <Show when=move || newer.with(Option::is_some)>

@@ -57,7 +57,12 @@ impl StuckRows {
 
 /// The table; on a narrow screen each row is a card.
 #[component]
-pub(crate) fn StuckTable(rows: StuckRows, view: RwSignal<PanelView>) -> impl IntoView {
+pub(crate) fn StuckTable(
+    rows: StuckRows,
+    view: RwSignal<PanelView>,
+    /// Whether the reader may act on what is picked.
+    acts: bool,
+) -> impl IntoView {
     let words = words();
     let page = rows.page;
     let none = Memo::new(move |_| page.with(|page| page.records.is_empty()));
@@ -86,9 +91,11 @@ pub(crate) fn StuckTable(rows: StuckRows, view: RwSignal<PanelView>) -> impl Int
         <section class="box stuck" id="stuck" aria-labelledby="stuck-title" tabindex="-1">
             <h2 id="stuck-title">{words.stuck_title}</h2>
             {empty}
+            <form method="get" action="/bulks/new" class="picking">
             <table class="records" role="table" aria-labelledby="stuck-title" hidden=move || none.get()>
                 <thead role="rowgroup">
                     <tr role="row">
+                        {acts.then(|| view! { <th role="columnheader" scope="col"></th> })}
                         <th role="columnheader" scope="col">{words.column_state}</th>
                         <th role="columnheader" scope="col">{words.column_key}</th>
                         <th role="columnheader" scope="col">{words.column_subject}</th>
@@ -100,9 +107,16 @@ pub(crate) fn StuckTable(rows: StuckRows, view: RwSignal<PanelView>) -> impl Int
                     </tr>
                 </thead>
                 <tbody role="rowgroup">
-                    <For each=ids key=|id| id.clone() children=move |id| view! { <Row id=id page=page/> }/>
+                    <For each=ids key=|id| id.clone() children=move |id| view! { <Row id=id page=page acts=acts/> }/>
                 </tbody>
             </table>
+            {acts.then(|| view! {
+                <div class="action-bar">
+                    <span class="picked">{words.picked}</span>
+                    <button class="primary">{words.act_on_picked}</button>
+                </div>
+            })}
+            </form>
             {cut}
         </section>
     }
@@ -110,9 +124,14 @@ pub(crate) fn StuckTable(rows: StuckRows, view: RwSignal<PanelView>) -> impl Int
 
 /// One record. The row stays the same element; only what changed in it is drawn anew.
 #[component]
-fn Row(id: String, page: RwSignal<RecordPage>) -> impl IntoView {
+fn Row(id: String, page: RwSignal<RecordPage>, acts: bool) -> impl IntoView {
     let words = words();
     let data_id = id.clone();
+    let href = format!("/records/{id}");
+    let pick = acts.then(|| {
+        let label = fill(words.pick_one, &[("id", &id)]);
+        view! { <td role="cell" class="cell-pick"><input type="checkbox" name="id" value=id.clone() aria-label=label/></td> }
+    });
     let record = Memo::new(move |before: Option<&Option<RecordSummary>>| {
         page.with(|page| page.records.iter().find(|record| record.id == id).cloned())
             .or_else(|| before.cloned().flatten())
@@ -128,10 +147,11 @@ fn Row(id: String, page: RwSignal<RecordPage>) -> impl IntoView {
     fixed.map(|(key, subject, action, created_at)| {
         view! {
             <tr role="row" data-record=data_id>
+                {pick}
                 <td role="cell" class="cell-state" data-label=words.column_state>
                     {move || state.get().map(|state| view! { <StateBadge state=state/> })}
                 </td>
-                <td role="cell" class="cell-key" data-label=words.column_key><CutKey key=key/></td>
+                <td role="cell" class="cell-key" data-label=words.column_key><a href=href><CutKey key=key/></a></td>
                 <td role="cell" data-label=words.column_subject>{subject}</td>
                 <td role="cell" data-label=words.column_action><code>{action}</code></td>
                 <td role="cell" class="number" data-label=words.column_attempt>{number(|r| r.attempt.to_string())}</td>

@@ -48,13 +48,19 @@ fn Tile(
                 .collect::<Vec<_>>()
         })
     });
+    let href = move || {
+        format!(
+            "/arrivals?outcome={name}&window={}",
+            view.with(|view| view.window)
+        )
+    };
     let rate = move || {
         let rate = number.get() as f64 / f64::from(minutes.get());
         fill(words.per_minute, &[("n", &rate_text(rate))])
     };
     view! {
         <article class="tile" data-counter=name title=hint>
-            <h2>{label}</h2>
+            <h2><a href=href>{label}</a></h2>
             <p class="tile-number number" data-value="window">{move || grouped(number.get())}</p>
             <p class="quiet number">{rate}</p>
             <Sparkline values=course/>
@@ -94,7 +100,7 @@ fn StuckTile(view: RwSignal<PanelView>, hint: String) -> impl IntoView {
     };
     view! {
         <article class=class data-counter="stuck">
-            <h2>{words.tile_stuck}</h2>
+            <h2><a href="/records?stuck=true">{words.tile_stuck}</a></h2>
             <p class="tile-number number" data-value="window">{move || grouped(gauges.get().stuck)}</p>
             <p class="quiet number">{oldest}</p>
             <p class="tile-hint quiet">{hint}</p>

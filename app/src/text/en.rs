@@ -235,8 +235,6 @@ words! {
     pick_one: "Pick record {id}",
     picked: "picked",
     act_on_picked: "Preview what can be done …",
-    open_one: "Open",
-    rows_new: "{n} more stuck. Show them",
     help_title: "Keyboard",
     help_text: "? this help · p pause or go on · 1 2 3 4 window · g then r records, a approvals, u audit, p panel · / search",
     close: "Close",

@@ -227,8 +227,6 @@ pub(super) const ZH: Words = Words {
     pick_one: "选择记录 {id}",
     picked: "条已选",
     act_on_picked: "预览可做的处理…",
-    open_one: "打开",
-    rows_new: "又有 {n} 条卡住，点此显示",
     help_title: "键盘",
     help_text: "? 帮助 · p 暂停或继续 · 1 2 3 4 时间窗 · g 然后 r 记录、a 审批、u 审计、p 面板 · / 搜索",
     close: "关闭",

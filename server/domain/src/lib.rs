@@ -13,6 +13,7 @@ pub mod phase;
 pub mod problem;
 pub mod role;
 pub mod state;
+pub mod symptom;
 pub mod view;
 
 pub use action::ActionType;

@@ -1,0 +1,94 @@
+//! What the numbers point at, in sentences, each with its threshold and a way to the rows behind it.
+
+use domain::{
+    symptom::{Measure, Symptom, SymptomKind, symptoms},
+    view::{PanelView, Window},
+};
+use leptos::prelude::*;
+
+use super::counters::{milliseconds, percent};
+use crate::text::{Words, fill, grouped, words};
+
+/// The findings; they are written anew only when one of them changes.
+#[component]
+pub(crate) fn Findings(view: RwSignal<PanelView>) -> impl IntoView {
+    let words = words();
+    let found = Memo::new(move |_| view.with(|view| (symptoms(view), view.window)));
+    let list = move || {
+        let (found, window) = found.get();
+        if found.is_empty() {
+            return view! { <p class="quiet">{words.findings_none}</p> }.into_any();
+        }
+        let items = found.into_iter().map(|symptom| {
+            let threshold = fill(words.threshold, &[("n", &measure(symptom.threshold))]);
+            view! {
+                <li data-finding=symptom.kind.as_ref().to_owned()>
+                    {sentence(&symptom, words)} " "
+                    <span class="quiet">{threshold}</span>
+                    {rows_of(&symptom, window).map(|href| view! { " · " <a href=href>{words.findings_rows}</a> })}
+                </li>
+            }
+        });
+        view! { <ul class="findings">{items.collect_view()}</ul> }.into_any()
+    };
+    view! {
+        <section class="box" aria-labelledby="findings">
+            <h2 id="findings">{words.findings_title}</h2>
+            {list}
+        </section>
+    }
+}
+
+fn sentence(symptom: &Symptom, words: &'static Words) -> String {
+    let text = match symptom.kind {
+        SymptomKind::Stuck => words.find_stuck,
+        SymptomKind::Approvals => words.find_approvals,
+        SymptomKind::Reuse => words.find_reuse,
+        SymptomKind::Conflict => words.find_conflict,
+        SymptomKind::FrontLock => words.find_lock,
+        SymptomKind::Compensated => words.find_compensated,
+        SymptomKind::Failed => words.find_failed,
+        SymptomKind::Mismatch => words.find_mismatch,
+        SymptomKind::Timeout => words.find_timeout,
+        SymptomKind::Slow => words.find_slow,
+    };
+    fill(
+        text,
+        &[
+            ("value", &measure(symptom.value)),
+            ("action", symptom.action.as_deref().unwrap_or_default()),
+            (
+                "flow",
+                &symptom
+                    .flow_ms
+                    .map_or_else(|| words.latency_none.to_owned(), milliseconds),
+            ),
+        ],
+    )
+}
+
+fn measure(measure: Measure) -> String {
+    match measure {
+        Measure::Count(n) => grouped(n),
+        Measure::Share(share) => percent(share),
+        Measure::Milliseconds(ms) => milliseconds(ms),
+    }
+}
+
+/// Where the rows behind it are; events that are no arrivals and no records have none.
+fn rows_of(symptom: &Symptom, window: Window) -> Option<String> {
+    let arrivals = |outcome| {
+        let action = symptom.action.as_deref().unwrap_or_default();
+        format!("/arrivals?outcome={outcome}&action={action}&window={window}")
+    };
+    match symptom.kind {
+        SymptomKind::Stuck => Some("/records?stuck=true".to_owned()),
+        SymptomKind::Approvals | SymptomKind::Compensated => Some("/approvals".to_owned()),
+        SymptomKind::Reuse => Some(arrivals("reused")),
+        SymptomKind::Conflict => Some(arrivals("constraint_conflict")),
+        SymptomKind::Mismatch => Some(arrivals("mismatch")),
+        SymptomKind::Failed => Some(format!("/records?state=FAILED_RETRYABLE&window={window}")),
+        SymptomKind::Slow => Some(format!("/arrivals?window={window}")),
+        SymptomKind::FrontLock | SymptomKind::Timeout => None,
+    }
+}

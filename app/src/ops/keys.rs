@@ -1,0 +1,74 @@
+//! The keyboard of the pages of ops: `?` tells which keys there are. A key does what pressing the thing with the mouse does.
+
+use leptos::{ev, html, prelude::*};
+use web_sys::{HtmlElement, KeyboardEvent, wasm_bindgen::JsCast};
+
+use crate::text::words;
+
+/// Listens, and shows the help.
+#[component]
+pub(crate) fn Keys() -> impl IntoView {
+    let words = words();
+    let dialog = NodeRef::<html::Dialog>::new();
+    let goes = StoredValue::new(false);
+    Effect::new(move || {
+        let handle = window_event_listener(ev::keydown, move |event| {
+            if event.ctrl_key() || event.alt_key() || event.meta_key() || is_typing(&event) {
+                return;
+            }
+            let went = goes.try_update_value(|goes| std::mem::replace(goes, false)) == Some(true);
+            let selector = match (went, event.key().as_str()) {
+                (false, "?") => {
+                    if let Some(dialog) = dialog.get_untracked() {
+                        let _ = dialog.show_modal();
+                    }
+                    return;
+                }
+                (false, "g") => {
+                    goes.set_value(true);
+                    return;
+                }
+                (true, "p") => ".top nav a[href='/panel']",
+                (true, "r") => ".top nav a[href='/records']",
+                (true, "a") => ".top nav a[href='/approvals']",
+                (true, "u") => ".top nav a[href='/audit']",
+                (false, "p") => ".pulse button",
+                (false, "1") => ".glance .choices a:nth-child(1)",
+                (false, "2") => ".glance .choices a:nth-child(2)",
+                (false, "3") => ".glance .choices a:nth-child(3)",
+                (false, "4") => ".glance .choices a:nth-child(4)",
+                (false, "/") => ".filter input",
+                _ => return,
+            };
+            let found = document().query_selector(selector).ok().flatten();
+            if let Some(element) = found.and_then(|e| e.dyn_into::<HtmlElement>().ok()) {
+                event.prevent_default();
+                if selector.ends_with("input") {
+                    let _ = element.focus();
+                } else {
+                    element.click();
+                }
+            }
+        });
+        on_cleanup(move || handle.remove());
+    });
+    let lines = words
+        .help_text
+        .split(" · ")
+        .map(|line| view! { <li>{line}</li> });
+    view! {
+        <dialog class="help" node_ref=dialog aria-labelledby="help">
+            <h2 id="help">{words.help_title}</h2>
+            <ul>{lines.collect_view()}</ul>
+            <form method="dialog"><button class="plain">{words.close}</button></form>
+        </dialog>
+    }
+}
+
+/// Whether the key is meant for a field.
+fn is_typing(event: &KeyboardEvent) -> bool {
+    let target = event
+        .target()
+        .and_then(|t| t.dyn_into::<HtmlElement>().ok());
+    target.is_some_and(|e| matches!(e.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
+}
