@@ -3,6 +3,7 @@
 pub mod api;
 mod arrivals;
 mod counters;
+mod front_lock;
 mod glance;
 mod live;
 mod panel;
