@@ -7,8 +7,8 @@ use domain::{RecordState, Role, view::RecordFilter};
 use engine::{FrontLockOnFailure, SecondPerson};
 
 use super::{
-    AskedCompensation, DatabaseSettings, EngineSettings, Invocation,
-    NewAccount, Settings, SettingsError, TokenOwners,
+    AskedCompensation, DatabaseSettings, EngineSettings, Invocation, NewAccount, Settings,
+    SettingsError, TokenOwners,
     values::{
         Raw, database_url, http_url, listen, narrow, rate, redis_url, refused, state, text, whole,
     },

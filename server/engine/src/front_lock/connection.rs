@@ -11,9 +11,7 @@ use std::{
     time::Duration,
 };
 
-use redis::{
-    AsyncConnectionConfig, Client, RedisError, aio::MultiplexedConnection,
-};
+use redis::{AsyncConnectionConfig, Client, RedisError, aio::MultiplexedConnection};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -133,7 +131,9 @@ impl Breaker {
         let name = format!("{PREFIX}probe:{}", Uuid::new_v4());
         set.arg(name).arg("").arg("PX").arg(1);
         let taken = self
-            .run_on(live.clone(), async |redis| set.query_async::<()>(redis).await)
+            .run_on(live.clone(), async |redis| {
+                set.query_async::<()>(redis).await
+            })
             .await;
         if taken.is_some() && is_new {
             self.live.send_replace(Some(live));

@@ -138,7 +138,11 @@ impl FrontLock {
         let (name, token) = (name_of(key), Uuid::new_v4().to_string());
         let confirmed = Instant::now();
         let mut set = redis::cmd("SET");
-        set.arg(&name).arg(&token).arg("NX").arg("PX").arg(ms(self.ttl));
+        set.arg(&name)
+            .arg(&token)
+            .arg("NX")
+            .arg("PX")
+            .arg(ms(self.ttl));
         let set = self
             .connection
             .run(async |redis| set.query_async::<Option<String>>(redis).await)

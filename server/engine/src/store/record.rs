@@ -63,9 +63,7 @@ impl FoundRecord {
 
     /// Whether an arrival is answered by it as it is: it is finished, somebody runs it, or it is of another request.
     pub(crate) fn is_answer_to(&self, fingerprint: &domain::Fingerprint) -> bool {
-        self.fingerprint != fingerprint.as_bytes()
-            || self.lease_is_live
-            || self.state.is_terminal()
+        self.fingerprint != fingerprint.as_bytes() || self.lease_is_live || self.state.is_terminal()
     }
 }
 

@@ -67,7 +67,8 @@ impl Engine {
         match self
             .0
             .flights
-            .board(intent.flight_key(), intent.arrived, trusted_until) {
+            .board(intent.flight_key(), intent.arrived, trusted_until)
+        {
             Seat::Lead(lead) => self.detach(Some(lead), intent).await,
             Seat::Join(joined) => self.join(joined, intent).await,
         }
