@@ -87,7 +87,7 @@ browser_tests() {
 absolute() { (cd "$(dirname "$1")" && printf '%s/%s\n' "$PWD" "$(basename "$1")"); }
 
 say "== tools"
-.make/tools.sh cc node rust wasm-target wasm-bindgen wasm-opt postgres browser playwright
+.make/tools.sh cc node rust wasm-target wasm-bindgen wasm-opt postgres redis browser playwright
 for name in format versions layout scripts wasm_guard lint lint_wasm; do
     part "$name" .make/check.sh "$name"
 done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools.sh NAME…: installs what is missing of: cc node rust wasm-target wasm-bindgen wasm-opt postgres browser playwright.
+# tools.sh NAME…: installs what is missing of: cc node rust wasm-target wasm-bindgen wasm-opt postgres redis browser playwright.
 # Each is skipped, silently, when it is there. What cannot be installed is named, with the command that would.
 # shellcheck source=.make/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -122,6 +122,25 @@ npm_postgres() {
     if is_root; then chmod -R a+rX "$root"; fi
 }
 
+tool_redis() {
+    have redis-server && return
+    step "installing Redis, for the tests of the front lock" apt_redis ||
+        stop "no redis-server for the tests of the front lock; Debian: apt-get install redis-server, macOS: brew install redis"
+}
+
+apt_redis() {
+    # The package would start a server on port 6379; nobody asked for that. Exit 101 of this file forbids it.
+    local policy=/usr/sbin/policy-rc.d status=0 made=
+    if is_root && have apt-get && ! [ -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' >"$policy"
+        chmod +x "$policy"
+        made=yes
+    fi
+    (apt_install redis-server) || status=$?
+    if [ -n "$made" ]; then rm -f "$policy"; fi
+    return "$status"
+}
+
 tool_browser() {
     local packages=()
     find_browser >/dev/null || packages+=(chromium)
@@ -154,7 +173,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 for tool in "$@"; do
     case $tool in
-    cc | node | rust | wasm-target | wasm-bindgen | wasm-opt | postgres | browser | playwright) "tool_${tool//-/_}" ;;
+    cc | node | rust | wasm-target | wasm-bindgen | wasm-opt | postgres | redis | browser | playwright) "tool_${tool//-/_}" ;;
     *) stop "tools.sh does not know $tool" ;;
     esac
 done

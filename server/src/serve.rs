@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::Context;
-use engine::Engine;
+use engine::{Engine, EngineConfig};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +62,10 @@ async fn serve_on(
         tracing::info!(url, "the demo has its own provider of rewards");
         engine_settings.reward_url = Some(url.into());
     }
-    let config = engine_settings.config(format!("{address} {}", std::process::id()));
+    let config = EngineConfig {
+        front_lock: settings.front_lock(),
+        ..engine_settings.config(format!("{address} {}", std::process::id()))
+    };
     let engine = Engine::start(database.pools.clone(), config).await?;
     if demo {
         let password_hash = password::hash(DEMO_PASSWORD.to_owned()).await?;

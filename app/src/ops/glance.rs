@@ -3,7 +3,10 @@
 use domain::view::Window;
 use leptos::prelude::*;
 
-use super::live::{Live, Stream};
+use super::{
+    front_lock::FrontLock,
+    live::{Live, Stream},
+};
 use crate::{
     clock::{self, clock},
     components::{Shape, icon},
@@ -55,7 +58,7 @@ pub(crate) fn Glance(live: Live) -> impl IntoView {
     };
     view! {
         <section class="glance" aria-label=words.panel_title>
-            <div class="glance-health" role="status">{health}</div>
+            <div class="glance-health" role="status">{health} <FrontLock live=live/></div>
             <Pulse live=live/>
             <Windows live=live/>
         </section>

@@ -5,6 +5,7 @@ pub mod api;
 mod arrivals;
 mod counters;
 mod findings;
+mod front_lock;
 mod glance;
 mod keys;
 mod live;

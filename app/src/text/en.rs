@@ -141,6 +141,8 @@ words! {
     news_redeemed: "{who} redeemed “{what}”",
     // Panel
     panel_title: "Panel",
+    front_lock_down: "The front lock's Redis is away",
+    front_lock_ok: "Front lock up",
     glance_clear: "All clear",
     glance_stuck: "{n} stuck, oldest {age}",
     glance_see: "See them",

@@ -133,6 +133,8 @@ pub(super) const ZH: Words = Words {
     news_redeemed: "{who} 兑换了“{what}”",
     // Panel
     panel_title: "面板",
+    front_lock_down: "前置锁的 Redis 不可用",
+    front_lock_ok: "前置锁正常",
     glance_clear: "一切正常",
     glance_stuck: "{n} 条卡住，最久 {age}",
     glance_see: "查看",

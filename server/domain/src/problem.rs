@@ -104,6 +104,8 @@ problems! {
     TemporaryFailure 503 "It failed for now" "Repeat the same request with the same key after `Retry-After`.";
     /// Postgres cannot be reached.
     StoreUnavailable 503 "The store cannot be reached; nothing was accepted" "Repeat the same request with the same key after `Retry-After`.";
+    /// The front lock's store is away, and it was set to refuse then.
+    FrontLockUnavailable 503 "New requests are not taken for now; nothing was accepted" "Repeat the same request with the same key after `Retry-After`.";
     /// Our fault.
     Internal 500 "Something went wrong on our side" "Repeat with the same key; if it stays, report the `trace_id`.";
 }

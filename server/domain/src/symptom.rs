@@ -185,7 +185,7 @@ fn symptom(kind: SymptomKind) -> Symptom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::{ActionCounters, Gauges, Latency, Window};
+    use crate::view::{ActionCounters, FrontLockHealth, Gauges, Latency, Window};
 
     fn panel(counters: Counters) -> PanelView {
         PanelView {
@@ -205,6 +205,7 @@ mod tests {
             series: Vec::new(),
             latency_ms: Latency::default(),
             stuck_after_seconds: 300,
+            front_lock: FrontLockHealth::Off,
         }
     }
 

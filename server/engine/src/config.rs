@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
+use crate::FrontLockConfig;
+
 /// The engine's settings; see the README for their meaning to people.
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
@@ -23,6 +25,8 @@ pub struct EngineConfig {
     pub reward: Option<RemoteConfig>,
     /// The webhook that messages are delivered to; `None`: they go straight to their readers inside.
     pub webhook: Option<RemoteConfig>,
+    /// The lock in front of claims; `None`: there is none.
+    pub front_lock: Option<FrontLockConfig>,
 }
 
 /// A service outside.
@@ -55,6 +59,7 @@ impl Default for EngineConfig {
             approval_valid: Duration::from_secs(24 * 3600),
             reward: None,
             webhook: None,
+            front_lock: None,
         }
     }
 }

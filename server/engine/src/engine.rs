@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use domain::view::FrontLockHealth;
 use sqlx::PgPool;
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -13,6 +14,7 @@ use uuid::Uuid;
 use crate::{
     EngineConfig, StoreError, crash,
     flight::Flights,
+    front_lock::FrontLock,
     outside::{Provider, Webhook},
     pipeline::Pipeline,
     recorder::Recorder,
@@ -57,6 +59,7 @@ pub(crate) struct Inner {
     pub(crate) message_written: Notify,
     pub(crate) provider: Option<Provider>,
     pub(crate) webhook: Option<Webhook>,
+    pub(crate) front_lock: Option<FrontLock>,
     /// The beginning of this process's monotonic clock.
     pub(crate) started: Instant,
 }
@@ -92,6 +95,12 @@ impl Engine {
             Some(remote) => Some(Webhook::new(remote.url, remote.timeout).map_err(unusable)?),
             None => None,
         };
+        let front_lock = match &config.front_lock {
+            Some(front_lock) => Some(FrontLock::start(front_lock).await.ok_or_else(|| {
+                StoreError::Corrupt("the front lock's URL is none of Redis's".into())
+            })?),
+            None => None,
+        };
         let instance_id =
             store::instance::insert_instance(&pools.work, &config.instance_name).await?;
         let claims = {
@@ -121,6 +130,7 @@ impl Engine {
             message_written: Notify::new(),
             provider,
             webhook,
+            front_lock,
             started: Instant::now(),
             instance_id,
             config,
@@ -149,6 +159,12 @@ impl Engine {
     /// Waits until every arrival that was answered before is counted.
     pub async fn flush(&self) {
         self.0.recorder.flush().await;
+    }
+
+    /// How the front lock is, as this process sees it.
+    pub fn front_lock_health(&self) -> FrontLockHealth {
+        let front_lock = self.0.front_lock.as_ref();
+        front_lock.map_or(FrontLockHealth::Off, FrontLock::health)
     }
 
     /// Whether the store answers.

@@ -34,6 +34,9 @@ pub enum SubmitError {
     /// Its effect lies outside, and no provider is set.
     #[error("no provider is set for this action")]
     NoProvider,
+    /// The front lock's store is away, and new keys are refused meanwhile.
+    #[error("the front lock's store is away")]
+    FrontLockUnavailable,
     /// The process is stopping and takes no more work.
     #[error("the process is stopping")]
     Stopping,

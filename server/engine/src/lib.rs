@@ -13,6 +13,7 @@ pub mod crash;
 mod engine;
 mod error;
 mod flight;
+mod front_lock;
 mod outside;
 mod people;
 mod pipeline;
@@ -31,6 +32,7 @@ pub use compensate::{BulkError, BulkTarget, Compensate, CompensateError, MAX_REA
 pub use config::{EngineConfig, RemoteConfig, SecondPerson};
 pub use engine::{Engine, Pools};
 pub use error::{StoreError, SubmitError};
+pub use front_lock::{FrontLockConfig, FrontLockOnFailure};
 pub use people::{AccountPassword, AddAccountError, DemoError, NewAccount, TokenKind};
 pub use relay::Replayed;
 pub use store::MIGRATOR;

@@ -242,6 +242,7 @@ impl Engine {
             by_action,
             series,
             latency_ms: latencies.all,
+            front_lock: self.front_lock_health(),
             stuck_after_seconds: self
                 .0
                 .config

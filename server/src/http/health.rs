@@ -26,7 +26,14 @@ pub async fn readyz(State(state): State<AppState>) -> Response {
         );
     }
     let ready = database.is_ok() && !draining;
-    let detail = json!({ "ready": ready, "database": database.is_ok(), "draining": draining });
+    // Never decides: every instance shares it, and none would be left.
+    let front_lock = state.engine.front_lock_health();
+    let detail = json!({
+        "ready": ready,
+        "database": database.is_ok(),
+        "draining": draining,
+        "front_lock": front_lock,
+    });
     let status = if ready {
         StatusCode::OK
     } else {

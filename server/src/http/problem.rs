@@ -90,6 +90,9 @@ impl From<SubmitError> for ApiProblem {
             SubmitError::UnknownAction => Self::plain(ProblemCode::NotFound),
             SubmitError::InvalidCommand(detail) => Self::new(ProblemCode::InvalidBody, detail),
             SubmitError::NoProvider => Self::plain(ProblemCode::RewardsUnavailable),
+            SubmitError::FrontLockUnavailable => {
+                Self::plain(ProblemCode::FrontLockUnavailable).retry_after(OUTAGE_RETRY_AFTER)
+            }
             SubmitError::Stopping => Self::unavailable(),
         }
     }

@@ -4,11 +4,11 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use domain::{RecordState, Role, view::RecordFilter};
-use engine::SecondPerson;
+use engine::{FrontLockOnFailure, SecondPerson};
 
 use super::{
-    AskedCompensation, DatabaseSettings, EngineSettings, FrontLockOnFailure, Invocation,
-    NewAccount, Settings, SettingsError, TokenOwners,
+    AskedCompensation, DatabaseSettings, EngineSettings, Invocation, NewAccount, Settings,
+    SettingsError, TokenOwners,
     values::{
         Raw, database_url, http_url, listen, narrow, rate, redis_url, refused, state, text, whole,
     },

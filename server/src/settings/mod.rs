@@ -13,7 +13,7 @@ use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use domain::{IdempotencyKey, Role, compensation::CompensationAction, view::RecordFilter};
-use engine::{EngineConfig, RemoteConfig, SecondPerson};
+use engine::{EngineConfig, FrontLockConfig, FrontLockOnFailure, RemoteConfig, SecondPerson};
 use secrecy::SecretString;
 
 use crate::reward_provider::Mode;
@@ -166,6 +166,17 @@ pub struct Settings {
     pub otlp_endpoint: Option<SecretString>,
 }
 
+impl Settings {
+    /// The lock in front of claims, if there is to be one.
+    pub fn front_lock(&self) -> Option<FrontLockConfig> {
+        self.redis_url.clone().map(|url| FrontLockConfig {
+            url,
+            ttl: self.front_lock_ttl,
+            on_failure: self.front_lock_on_failure,
+        })
+    }
+}
+
 /// What every process on one database should agree about.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
@@ -218,15 +229,6 @@ pub struct DatabaseSettings {
     pub direct_url: Option<SecretString>,
     /// `YICI_DATA_DIR`: what the private Postgres keeps.
     pub data_dir: PathBuf,
-}
-
-/// What a new key meets when the front lock's store is away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FrontLockOnFailure {
-    /// Go on without the lock: it only spares the database.
-    Degrade,
-    /// 503 `front-lock-unavailable`.
-    Refuse,
 }
 
 /// An account to be made.

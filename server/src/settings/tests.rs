@@ -72,7 +72,7 @@ fn defaults_are_the_contracts() {
 #[case("--demo-students", "YICI_DEMO_STUDENTS", &["0", "100001", "3 0"])]
 #[case("--database-url", "DATABASE_URL", &["localhost", "mysql://h/d", "postgres://", "postgres://h:port/d"])]
 #[case("--direct-database-url", "YICI_DIRECT_DATABASE_URL", &["http://h/d"])]
-#[case("--redis-url", "REDIS_URL", &["redis://", "http://h", "h:6379", "redis://h:x y"])]
+#[case("--redis-url", "REDIS_URL", &["redis://", "http://h", "h:6379", "redis://h:x y", "redis://h/first"])]
 #[case("--reward-url", "YICI_REWARD_URL", &["ftp://h", "h", "http://", "http:///x", "http://h?x=1", "http://h#x"])]
 #[case("--otel-exporter-otlp-endpoint", "OTEL_EXPORTER_OTLP_ENDPOINT", &["h:4318", "grpc://h"])]
 fn bad_value_is_refused_by_name(#[case] flag: &str, #[case] name: &str, #[case] values: &[&str]) {

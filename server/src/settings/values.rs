@@ -3,6 +3,7 @@
 use std::{fmt, net::SocketAddr, num::NonZeroU32, ops::RangeInclusive, str::FromStr};
 
 use domain::{IdempotencyKey, RecordState, Role, compensation::CompensationAction};
+use engine::FrontLockConfig;
 use secrecy::SecretString;
 use sqlx::postgres::PgConnectOptions;
 use strum::VariantArray;
@@ -110,11 +111,7 @@ pub(super) fn database_url(
 
 pub(super) fn redis_url(raw: &Option<Raw>) -> Result<Option<SecretString>, SettingsError> {
     secret(raw, |text| {
-        // A host may be followed by a port and a database number; credentials may hold anything but `/`.
-        has_scheme(text, &["redis", "rediss"])
-            && text
-                .split_once("://")
-                .is_some_and(|(_, rest)| http::Uri::from_str(&format!("http://{rest}")).is_ok())
+        has_scheme(text, &["redis", "rediss"]) && FrontLockConfig::is_url(text)
     })
     .ok_or_else(|| refused("REDIS_URL", "a URL like redis://host:6379/0 or rediss://…"))
 }

@@ -7,6 +7,7 @@
 
 mod compensations;
 mod crash;
+mod front_lock;
 mod import;
 mod private_postgres;
 mod process;

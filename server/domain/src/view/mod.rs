@@ -22,7 +22,9 @@ pub use compensation::{
 };
 pub use detail::{AnswerView, ClaimView, RecordDetail};
 pub use message::{MessageView, NotificationView};
-pub use panel::{ActionCounters, Counters, Gauges, Latency, PanelView, SeriesPoint, Window};
+pub use panel::{
+    ActionCounters, Counters, FrontLockHealth, Gauges, Latency, PanelView, SeriesPoint, Window,
+};
 pub use progress::{
     ChildReport, ClassProgress, ClassView, StudentProgress, StudentView, TaskProgress,
 };

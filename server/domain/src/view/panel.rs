@@ -207,6 +207,32 @@ pub struct Latency {
     pub p99: Option<f64>,
 }
 
+/// How the front lock is, as the instance sees it that answers.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::AsRefStr,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum FrontLockHealth {
+    /// None is set.
+    #[default]
+    Off,
+    /// Its store takes locks.
+    Ok,
+    /// Its store is away: the database does without, or new keys are refused, as it was set.
+    Down,
+}
+
 /// The answer of `GET /api/v1/panel` and each event of its stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -229,6 +255,8 @@ pub struct PanelView {
     pub latency_ms: Latency,
     /// How long a record may execute or be unknown before it counts as stuck, in seconds.
     pub stuck_after_seconds: i64,
+    /// How the front lock is.
+    pub front_lock: FrontLockHealth,
 }
 
 #[cfg(test)]

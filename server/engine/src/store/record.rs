@@ -60,6 +60,11 @@ impl FoundRecord {
             response: row.response,
         }
     }
+
+    /// Whether an arrival is answered by it as it is: it is finished, somebody runs it, or it is of another request.
+    pub(crate) fn is_answer_to(&self, fingerprint: &domain::Fingerprint) -> bool {
+        self.fingerprint != fingerprint.as_bytes() || self.lease_is_live || self.state.is_terminal()
+    }
 }
 
 /// How one item of a claim came out.
@@ -252,6 +257,27 @@ pub(crate) async fn find_record(
     )
     .bind(record_id)
     .bind(subject_id)
+    .bind(key)
+    .fetch_optional(pool)
+    .await?;
+    row.map(TryInto::try_into).transpose()
+}
+
+/// Reads the record of a key, if there is one.
+pub(crate) async fn find_record_of_key(
+    pool: &PgPool,
+    subject_id: i64,
+    action_type: &str,
+    key: &str,
+) -> Result<Option<FoundRecord>, StoreError> {
+    let row: Option<RecordRow> = sqlx::query_as(
+        "SELECT id, state, epoch, fingerprint,
+                coalesce(lease_until > clock_timestamp(), false) AS lease_is_live,
+                response_status, response_body, response_location
+         FROM idempotency_record WHERE subject_id = $1 AND action_type = $2 AND idem_key = $3",
+    )
+    .bind(subject_id)
+    .bind(action_type)
     .bind(key)
     .fetch_optional(pool)
     .await?;

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     Actor, Answer, Arrival, Engine, StoreError, SubmitError,
-    flight::{FlightKey, Joined, Lead, Seat, Stage},
+    flight::{Joined, Lead, Seat, Stage},
     store::{
         actions::{Action, ClaimRef, REGISTRY},
         arrival::{ArrivalRow, decide_arrival},
@@ -22,8 +22,10 @@ use crate::{
 
 pub(crate) mod answers;
 pub(crate) mod finish;
+mod front;
 
 use finish::{Executed, FinishJob};
+use front::Passed;
 
 /// How many steps a path may take. Each one is made necessary by somebody else's progress (a take-over, a verification, a
 /// purge), so a path that is longer than this meets something that is wrong.
@@ -61,13 +63,12 @@ impl Engine {
     /// Nothing was accepted: the store cannot be reached, the command is not valid, or the process is stopping.
     pub async fn submit(&self, actor: &Actor, arrival: Arrival) -> Result<Answer, SubmitError> {
         let intent = self.check(actor, arrival)?;
-        let key = FlightKey {
-            subject_id: intent.subject_id,
-            action: intent.action_type(),
-            key: intent.key.clone(),
-        };
         let trusted_until = intent.arrived + intent.lease.mul_f64(LEASE_MARGIN);
-        match self.0.flights.board(key, intent.arrived, trusted_until) {
+        match self
+            .0
+            .flights
+            .board(intent.flight_key(), intent.arrived, trusted_until)
+        {
             Seat::Lead(lead) => self.detach(Some(lead), intent).await,
             Seat::Join(joined) => self.join(joined, intent).await,
         }
@@ -116,11 +117,27 @@ impl Engine {
     /// Claims and executes; with a flight, on behalf of every arrival of this key at this process.
     async fn pursue(
         self,
-        flight: Option<Lead>,
+        mut flight: Option<Lead>,
         intent: Intent,
         reply: oneshot::Sender<Result<Answer, SubmitError>>,
     ) {
-        let answer = self.claim_and_execute(flight, &intent).await;
+        let mut kept = None;
+        let answer = match self.pass_front_lock(&mut flight, &intent).await {
+            Ok(Passed::Answered(answer)) => Ok(answer),
+            Ok(Passed::Without) => self.claim_and_execute(flight, &intent).await,
+            Ok(Passed::With(lock, mut held)) => {
+                let work = self.claim_and_execute(flight, &intent);
+                let answer = lock.keep(&mut held, work).await;
+                kept = Some((lock, held));
+                answer
+            }
+            Err(error) => {
+                if let Some(lead) = flight {
+                    lead.tell(Stage::Failed(error.clone()));
+                }
+                Err(error)
+            }
+        };
         let succeeded =
             matches!(&answer, Ok(answer) if answer.bucket == Bucket::New && answer.status < 300);
         if reply.send(answer).is_err() && succeeded {
@@ -128,6 +145,10 @@ impl Engine {
                 .recorder
                 .note_event(intent.action_type(), EndEvent::TimeoutAfterSuccess)
                 .await;
+        }
+        // Behind the answer: nobody waits for Redis twice.
+        if let Some((lock, held)) = kept {
+            self.leave_front_lock(lock, held, &intent).await;
         }
     }
 
@@ -232,7 +253,7 @@ impl Engine {
         intent: &Intent,
         own: &Own,
     ) -> Result<TakeOver, StoreError> {
-        if record.fingerprint != intent.fingerprint.as_bytes() || record.lease_is_live {
+        if record.is_answer_to(&intent.fingerprint) {
             return Ok(TakeOver::NotOurs);
         }
         match record.state {

@@ -7,10 +7,12 @@
 
 mod bulk;
 mod compensate;
+mod front_lock;
 mod interleavings;
 mod lost_connections;
 mod panel;
 mod recovery;
+mod redis_server;
 mod scenarios;
 mod statements;
 mod submit;

@@ -1,14 +1,17 @@
 //! The test scenarios of the two articles that this is built from, each as a test that bears its name.
 //!
-//! The three about the Redis lock belong to the front lock. What they are about here, an execution that outlives its protection,
-//! is tested with leases: `the_work_takes_longer_than_its_lease`, `an_old_owner_that_wakes_up_harms_nobody`.
+//! Those about the Redis lock are here twice: with the front lock, and with what the engine itself relies on, the lease.
 
 use std::time::Duration;
 
 use domain::Bucket;
 use sqlx::PgPool;
 
-use crate::support::{World, arrival, body, submit};
+use crate::{
+    front_lock::{behind, hold_up, submit_slowly, suspicions, world},
+    redis_server::RedisServer,
+    support::{World, arrival, body, start, submit},
+};
 
 const ROWS: &str = "SELECT count(*) FROM submission";
 const BALANCE: &str = "SELECT sum(balance)::bigint FROM points_balance";
@@ -205,7 +208,86 @@ async fn the_same_business_under_another_key(pool: PgPool) {
     }
 }
 
-/// Article 2: 业务执行超过 Redis TTL, told of the protection that this engine has: the lease.
+/// Article 2: 业务执行超过 Redis TTL. The lock is free again while its work runs, another instance takes it, and the record
+/// stops it.
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn the_redis_locks_ttl_runs_out_while_the_work_runs(pool: PgPool) {
+    let redis = RedisServer::start().await;
+    // Redis stands still for longer than the lock lives, so no renewal arrives in time.
+    let ttl = Duration::from_millis(300);
+    let world = world(pool, &redis, ttl).await;
+    let task = world.assignment().await;
+    let work = hold_up(&world).await;
+    let slow = submit_slowly(&world, &world.engine, &task).await;
+    let name = redis.lock().await;
+    while world.count("SELECT count(*) FROM idempotency_record").await == 0 {
+        tokio::task::yield_now().await;
+    }
+    redis.pause();
+    tokio::time::sleep(ttl * 2).await;
+    redis.resume();
+    assert!(!redis.run::<bool>(&format!("EXISTS {name}")).await);
+
+    let other = start(&world.pool, behind(&redis, ttl)).await;
+    let second = submit_slowly(&world, &other, &task).await.await.unwrap();
+    assert_eq!((second.status, second.bucket), (202, Bucket::Processing));
+    work.commit().await.unwrap();
+    assert_eq!(slow.await.unwrap().status, 201);
+    redis.until_free().await;
+    world.engine.stop(Duration::from_secs(20)).await;
+    assert_eq!(suspicions(&world, &world.engine).await, (1, 0));
+    assert_eq!(world.count(BALANCE).await, 10);
+}
+
+/// Article 2: 旧请求恢复后释放锁. What it would release is somebody else's by now, and stays.
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn an_old_request_that_recovers_does_not_release_the_new_ones_lock(pool: PgPool) {
+    let redis = RedisServer::start().await;
+    let ttl = Duration::from_secs(60);
+    let world = world(pool, &redis, ttl).await;
+    let task = world.assignment().await;
+    let work = hold_up(&world).await;
+    let old = submit_slowly(&world, &world.engine, &task).await;
+    let name = redis.lock().await;
+    redis.run::<()>(&format!("DEL {name}")).await;
+    redis
+        .run::<()>(&format!("SET {name} new NX PX 60000"))
+        .await;
+    work.commit().await.unwrap();
+    assert_eq!(old.await.unwrap().status, 201);
+    world.engine.stop(Duration::from_secs(20)).await;
+    assert_eq!(redis.run::<String>(&format!("GET {name}")).await, "new");
+    assert_eq!(suspicions(&world, &world.engine).await, (1, 1));
+}
+
+/// Article 2: Redis 暂时不可用. Killed while the work runs: two instances go on with Postgres, and nothing is done twice.
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn redis_is_down_for_a_while(pool: PgPool) {
+    let mut redis = RedisServer::start().await;
+    let ttl = Duration::from_secs(60);
+    let world = world(pool, &redis, ttl).await;
+    let other = start(&world.pool, behind(&redis, ttl)).await;
+    let task = world.assignment().await;
+    let work = hold_up(&world).await;
+    let slow = submit_slowly(&world, &world.engine, &task).await;
+    redis.lock().await;
+    while world.count("SELECT count(*) FROM idempotency_record").await == 0 {
+        tokio::task::yield_now().await;
+    }
+    redis.kill();
+    let second = submit_slowly(&world, &other, &task).await.await.unwrap();
+    assert_eq!((second.status, second.bucket), (202, Bucket::Processing));
+    work.commit().await.unwrap();
+    assert_eq!(slow.await.unwrap().status, 201);
+    let third = submit_slowly(&world, &other, &task).await.await.unwrap();
+    assert_eq!((third.status, third.bucket), (201, Bucket::Reused));
+    assert_eq!(
+        (world.count(ROWS).await, world.count(BALANCE).await),
+        (1, 10)
+    );
+}
+
+/// The same, told of the protection that this engine has: the lease.
 #[sqlx::test(migrator = "engine::MIGRATOR")]
 async fn the_work_takes_longer_than_its_lease(pool: PgPool) {
     let world = World::new(pool).await;
@@ -253,7 +335,7 @@ async fn the_work_takes_longer_than_its_lease(pool: PgPool) {
     );
 }
 
-/// Article 2: 旧请求恢复后释放锁, told of the epoch: what the old owner would end is not the new owner's claim.
+/// The same, told of the epoch: what the old owner would end is not the new owner's claim.
 #[sqlx::test(migrator = "engine::MIGRATOR")]
 async fn an_old_owner_that_wakes_up_harms_nobody(pool: PgPool) {
     let world = World::new(pool).await;

@@ -1,0 +1,19 @@
+//! One line about the front lock; nothing where there is none.
+
+use domain::view::FrontLockHealth;
+use leptos::prelude::*;
+
+use super::live::Live;
+use crate::text::words;
+
+/// How the front lock is.
+#[component]
+pub(super) fn FrontLock(live: Live) -> impl IntoView {
+    let words = words();
+    let health = Memo::new(move |_| live.view.with(|view| view.front_lock));
+    move || match health.get() {
+        FrontLockHealth::Off => None,
+        FrontLockHealth::Ok => Some(view! { <p class="quiet">{words.front_lock_ok}</p> }),
+        FrontLockHealth::Down => Some(view! { <p class="quiet">{words.front_lock_down}</p> }),
+    }
+}
