@@ -41,7 +41,7 @@ build() {
         cargo rustc "${args[@]}" --profile wasm-release
         "$bindgen" --target web --no-typescript --out-dir "$new" --out-name yici \
             "$target/wasm32-unknown-unknown/wasm-release/app.wasm"
-        "$wasm_opt" -Oz "$new/yici_bg.wasm" -o "$new/small.wasm"
+        "$wasm_opt" -Oz --converge "$new/yici_bg.wasm" -o "$new/small.wasm"
         mv "$new/small.wasm" "$new/yici_bg.wasm"
         cp style/main.css "$new/yici.css"
         node .make/site.mjs "$new" >"$site.hash"

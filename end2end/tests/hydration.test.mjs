@@ -12,11 +12,18 @@ const PAGES = [
     ['task', 'student1', tasks => `/tasks/${tasks[0].id}`],
     ['task-submitted', 'student1', tasks => `/tasks/${tasks[1].id}`],
     ['panel', 'ops1', () => '/panel'],
+    ['records', 'admin1', () => '/records'],
+    ['record', 'admin1', () => `/records/${stuck}`],
+    ['arrivals', 'ops1', () => '/arrivals?outcome=reused&window=1h'],
+    ['approvals', 'ops1', () => '/approvals'],
+    ['bulk', 'admin1', () => `/bulks/new?id=${stuck}`],
+    ['audit', 'ops1', () => '/audit'],
     ['progress', 'teacher1', () => '/progress'],
     ['report', 'parent1', () => '/report'],
     ['forbidden', 'student1', () => '/panel'],
 ];
 let tasks;
+let stuck;
 /** Each page is seen in both themes at both sizes and in both languages, in four views. */
 const VIEWS = [
     { lang: 'zh', theme: 'light', viewport: DESKTOP },
@@ -68,4 +75,6 @@ async function prepare(stage) {
     await release();
     await Promise.all(late);
     await stage.server.start();
+    const [row] = await stage.database.rows(`SELECT id::text FROM idempotency_record WHERE state = 'PROCESSING' LIMIT 1`);
+    stuck = row.id;
 }

@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 
 use leptos::prelude::*;
 
+use crate::text::decimal;
+
 /// Width of the drawing in its own units; the page stretches it.
 const WIDTH: f64 = 600.0;
 
@@ -21,7 +23,7 @@ pub(crate) fn Sparkline(
         values.with(|values| {
             let top = values.iter().copied().max().unwrap_or(0).max(1);
             let line = steps(values, |v| y(v, top, HEIGHT - 2.0) + 1.0);
-            let area = format!("{line}V{HEIGHT}H0Z");
+            let area = format!("{line}V28H0Z");
             (line, area)
         })
     });
@@ -68,7 +70,7 @@ pub(crate) fn StackedArea(
             .map(|i| {
                 let class = move || if at.get() == Some(i) { "column is-read" } else { "column" };
                 view! {
-                    <rect class=class x=format!("{:.2}", i as f64 * width) y="0" width=format!("{width:.2}") height="160"
+                    <rect class=class x=decimal(i as f64 * width, 2) y="0" width=decimal(width, 2) height="160"
                         on:pointerenter=move |_| at.set(Some(i))></rect>
                 }
             })
@@ -123,7 +125,7 @@ fn stacked(layers: &[Layer], top: i64) -> Vec<(&'static str, String)> {
             let width = WIDTH / n.max(1) as f64;
             for (i, base) in below.iter().enumerate().rev() {
                 let (at, x) = (y(*base, top, HEIGHT), i as f64 * width);
-                let _ = write!(d, "V{at:.2}H{x:.2}");
+                let _ = write!(d, "V{}H{}", decimal(at, 2), decimal(x, 2));
             }
             d.push('Z');
             areas.push((layer.class, d));
@@ -166,10 +168,10 @@ fn steps(values: &[i64], height: impl Fn(i64) -> f64) -> String {
         let (at, x) = (height(*value), (i + 1) as f64 * width);
         let head = if i == 0 { "M0 " } else { "V" };
         // Writing to a string cannot fail.
-        let _ = write!(d, "{head}{at:.2}H{x:.2}");
+        let _ = write!(d, "{head}{}H{}", decimal(at, 2), decimal(x, 2));
     }
     if d.is_empty() {
-        format!("M0 {0:.2}H{WIDTH}", height(0))
+        format!("M0 {}H600", decimal(height(0), 2))
     } else {
         d
     }

@@ -6,7 +6,7 @@ use domain::{
 };
 use leptos::prelude::*;
 
-use crate::text::{Words, fill, grouped, words};
+use crate::text::{Words, decimal, fill, grouped, words};
 
 type Name = fn(&'static Words) -> &'static str;
 type Read = fn(&Numbers) -> i64;
@@ -102,16 +102,16 @@ fn rows_of(key: &'static str, view: RwSignal<PanelView>, name: &'static str) -> 
 pub(super) fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),
-        p if p < 0.1 => format!("{p:.2} %"),
-        p if p < 99.95 && p >= 10.0 => format!("{p:.0} %"),
-        p => format!("{p:.1} %"),
+        p if p < 0.1 => format!("{} %", decimal(p, 2)),
+        p if p < 99.95 && p >= 10.0 => format!("{} %", decimal(p, 0)),
+        p => format!("{} %", decimal(p, 1)),
     }
 }
 
 /// A length of time.
 pub(super) fn milliseconds(ms: f64) -> String {
     if ms < 10.0 {
-        format!("{ms:.1} ms")
+        format!("{} ms", decimal(ms, 1))
     } else {
         format!("{} ms", grouped(ms.round() as i64))
     }

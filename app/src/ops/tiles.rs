@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use crate::{
     components::Sparkline,
-    text::{fill, grouped, words},
+    text::{decimal, fill, grouped, words},
 };
 
 /// The five tiles.
@@ -113,8 +113,8 @@ fn StuckTile(view: RwSignal<PanelView>, hint: String) -> impl IntoView {
 fn rate_text(rate: f64) -> String {
     match rate {
         0.0 => "0".to_owned(),
-        r if r < 0.1 => format!("{r:.2}"),
-        r if r < 100.0 => format!("{r:.1}"),
+        r if r < 0.1 => decimal(r, 2),
+        r if r < 100.0 => decimal(r, 1),
         r => grouped(r.round() as i64),
     }
 }

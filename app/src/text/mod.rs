@@ -181,9 +181,33 @@ pub(crate) fn grouped(n: i64) -> String {
     out
 }
 
+/// A number with so many decimal places, without the float formatting of the standard library, which the browser would have to
+/// load for this alone.
+pub(crate) fn decimal(value: f64, places: u32) -> String {
+    let unit = 10_i64.pow(places);
+    let scaled = (value * unit as f64).round() as i64;
+    let (whole, part) = (scaled / unit, (scaled % unit).unsigned_abs());
+    let sign = if scaled < 0 && whole == 0 { "-" } else { "" };
+    if places == 0 {
+        return format!("{sign}{whole}");
+    }
+    let part = part.to_string();
+    let zeros = "0".repeat((places as usize).saturating_sub(part.len()));
+    format!("{sign}{whole}.{zeros}{part}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn decimals_are_rounded_and_padded() {
+        assert_eq!(decimal(0.05, 2), "0.05");
+        assert_eq!(decimal(12.349, 2), "12.35");
+        assert_eq!(decimal(-0.5, 1), "-0.5");
+        assert_eq!(decimal(7.0, 0), "7");
+        assert_eq!(decimal(133.333_33, 2), "133.33");
+    }
 
     #[test]
     fn numbers_and_durations_read_well() {

@@ -188,6 +188,38 @@ const MATRIX: &[(&str, &str, [u16; 7])] = &[
     ("GET", "/rewards", [303, 200, 200, 403, 403, 403, 403]),
     ("GET", "/progress", [303, 403, 403, 200, 403, 403, 403]),
     ("GET", "/report", [303, 403, 403, 403, 200, 403, 403]),
+    (
+        "POST",
+        "/api/fn/load_sheet",
+        [401, 403, 403, 403, 403, 200, 200],
+    ),
+    (
+        "POST",
+        "/api/fn/compensate",
+        [401, 403, 403, 403, 403, 403, 200],
+    ),
+    (
+        "POST",
+        "/api/fn/decide",
+        [401, 403, 403, 403, 403, 403, 200],
+    ),
+    (
+        "POST",
+        "/api/fn/start_bulk",
+        [401, 403, 403, 403, 403, 403, 200],
+    ),
+    ("GET", "/records", [303, 403, 403, 403, 403, 200, 200]),
+    ("GET", "/records/1", [303, 403, 403, 403, 403, 200, 200]),
+    ("GET", "/records/999", [303, 403, 403, 403, 403, 404, 404]),
+    ("GET", "/arrivals", [303, 403, 403, 403, 403, 200, 200]),
+    ("GET", "/approvals", [303, 403, 403, 403, 403, 200, 200]),
+    ("GET", "/audit", [303, 403, 403, 403, 403, 200, 200]),
+    (
+        "GET",
+        "/bulks/new?id=1",
+        [303, 403, 403, 403, 403, 403, 200],
+    ),
+    ("GET", "/bulks/999", [303, 403, 403, 403, 403, 404, 404]),
     ("GET", "/panel", [303, 403, 403, 403, 403, 200, 200]),
 ];
 
@@ -221,6 +253,17 @@ async fn every_role_at_every_route(pool: PgPool) {
                     "reward_id=1&sequence=1&client_id=matrix&key=matrix".to_owned()
                 }
                 ("POST", true) if path.ends_with("panel") => "window=5m".to_owned(),
+                ("POST", true) if path.ends_with("load_sheet") => "path=/records&query=".to_owned(),
+                ("POST", true) if path.ends_with("/compensate") => {
+                    "record=999&action=verify&reason=matrix&expected_version=1&key=matrix"
+                        .to_owned()
+                }
+                ("POST", true) if path.ends_with("/decide") => {
+                    "compensation=999&decision=reject&reason=matrix".to_owned()
+                }
+                ("POST", true) if path.ends_with("/start_bulk") => {
+                    "ids=999&action=verify&reason=matrix&key=matrix".to_owned()
+                }
                 ("POST", false) if path.ends_with("/1/compensations") => {
                     r#"{"action":"verify","reason":"matrix","expected_version":2}"#.to_owned()
                 }
