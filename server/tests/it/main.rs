@@ -7,7 +7,10 @@
 
 mod compensations;
 mod crash;
+mod graceful;
 mod import;
+mod metrics;
+mod openapi;
 mod private_postgres;
 mod process;
 mod redemptions;
@@ -16,3 +19,4 @@ mod roles;
 mod sessions;
 mod submissions;
 mod support;
+mod telemetry;
