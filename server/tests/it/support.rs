@@ -10,7 +10,7 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 use server::{
     auth::{password, token},
-    http::{AppState, feed::PanelFeed, limits::Limits, pages::Site, router},
+    http::{AppState, feed::PanelFeed, limits::Limits, metrics::MetricsPage, pages::Site, router},
 };
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
@@ -55,6 +55,11 @@ impl World {
         Self::with_limits(pool, Limits::new(None, None)).await
     }
 
+    /// Another instance on the same database, with pages and API of its own.
+    pub(crate) async fn beside(world: &Self) -> Self {
+        Self::with_limits(world.pool.clone(), Limits::new(None, None)).await
+    }
+
     pub(crate) async fn with_limits(pool: PgPool, limits: Limits) -> Self {
         Self::with(pool, limits, EngineConfig::default()).await
     }
@@ -76,6 +81,7 @@ impl World {
             feed: PanelFeed::new(engine.clone(), CancellationToken::new()),
             engine: engine.clone(),
             limits,
+            metrics: MetricsPage::new(engine.clone(), CancellationToken::new()),
             options: Site::find(site.path()).unwrap().options(),
         };
         Self {

@@ -229,7 +229,10 @@ async fn a_silent_redis_costs_one_time_out_and_is_noticed_when_it_answers_again(
         }
     }
     let rest = begun.elapsed();
-    assert!(rest < HALF_A_TIMEOUT * 20, "they waited for Redis: {rest:?}");
+    assert!(
+        rest < HALF_A_TIMEOUT * 20,
+        "they waited for Redis: {rest:?}"
+    );
     until_health(&world.engine, FrontLockHealth::Down).await;
     redis.resume();
     until_health(&world.engine, FrontLockHealth::Ok).await;
