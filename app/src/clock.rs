@@ -71,7 +71,15 @@ pub(crate) fn relative(lang: Lang, at: &str, now: f64) -> String {
 
 /// The exact local time with its zone.
 pub(crate) fn exact(lang: Lang, at: &str) -> String {
-    format(lang, at, &[("dateStyle", "long"), ("timeStyle", "long")])
+    format(
+        lang,
+        at,
+        &[
+            ("dateStyle", "long"),
+            ("timeStyle", "long"),
+            ("hourCycle", "h23"),
+        ],
+    )
 }
 
 /// The local day and minute.
@@ -84,8 +92,29 @@ pub(crate) fn short(lang: Lang, at: &str) -> String {
             ("day", "numeric"),
             ("hour", "2-digit"),
             ("minute", "2-digit"),
+            ("hourCycle", "h23"),
         ],
     )
+}
+
+/// Whether a time is of the day that it is now, where the reader is.
+pub(crate) fn is_same_day(at: &str, now: f64) -> bool {
+    let (at, now) = (Date::new(&JsValue::from_str(at)), Date::new(&now.into()));
+    at.get_full_year() == now.get_full_year()
+        && at.get_month() == now.get_month()
+        && at.get_date() == now.get_date()
+}
+
+/// The name of the reader's time zone.
+pub(crate) fn zone() -> Option<String> {
+    let options = Intl::DateTimeFormat::default().resolved_options();
+    Reflect::get(&options, &"timeZone".into()).ok()?.as_string()
+}
+
+/// The moment that a date and time without a zone means where the reader is, as RFC 3339 in UTC; `None` when it is none.
+pub(crate) fn moment(local: &str) -> Option<String> {
+    let date = Date::new(&JsValue::from_str(local));
+    (!date.get_time().is_nan()).then(|| date.to_iso_string().into())
 }
 
 /// The local hour and minute.

@@ -13,6 +13,7 @@ pub mod phase;
 pub mod problem;
 pub mod role;
 pub mod state;
+pub mod teaching;
 pub mod view;
 
 pub use action::ActionType;

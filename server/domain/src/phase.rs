@@ -117,6 +117,19 @@ impl Intent {
         matches!(self.phase, Phase::Idle | Phase::Refused { .. })
     }
 
+    /// The intent for the version that is current now. What was sent keeps its version: only an open intent moves on, and with
+    /// another version its counting of intents begins anew.
+    #[must_use]
+    pub fn for_version(mut self, submit_version: i32) -> Self {
+        if self.is_open() && self.submit_version != submit_version {
+            self.submit_version = submit_version;
+            self.ordinal = 1;
+            // A press out of a refusal counts on; the first press of a version has no refusal behind it.
+            self.phase = Phase::Idle;
+        }
+        self
+    }
+
     /// The intent after an event, and what to do. Events that do not fit the phase change nothing.
     #[must_use]
     pub fn apply(mut self, event: ClientEvent) -> (Self, Todo) {
@@ -219,6 +232,18 @@ mod tests {
         let (sent, _) = idle().apply(press("x"));
         let (resumed, todo) = sent.resume();
         assert_eq!((resumed.phase, todo), (Phase::Unknown, Todo::Ask));
+    }
+
+    #[test]
+    fn only_what_is_not_on_its_way_moves_on_to_another_version() {
+        let (sent, _) = idle().apply(press("x"));
+        assert_eq!(sent.clone().for_version(2), sent);
+        let (refused, _) = sent.apply(ClientEvent::Refused {
+            code: "version-not-current".into(),
+        });
+        let (next, _) = refused.for_version(2).apply(press("x"));
+        assert_eq!(next.key(), "task_submit:7:12:2:c");
+        assert_eq!(idle().for_version(1), idle());
     }
 
     fn any_event() -> impl Strategy<Value = ClientEvent> {

@@ -7,6 +7,7 @@
 
 mod actor;
 mod answer;
+mod classroom;
 mod compensate;
 mod config;
 pub mod crash;
@@ -22,6 +23,7 @@ mod relay;
 mod scanner;
 mod store;
 mod submit;
+mod teaching;
 mod verify;
 
 pub use actor::{Actor, Origin, TraceId};
@@ -37,3 +39,4 @@ pub use store::actions::{
     Action, Call, CallAnswer, ClaimRef, Evidence, Outside, Policy, Probe, Question, REGISTRY,
     ReadError, ReadRequest, Registry, Verdict,
 };
+pub use teaching::Assigned;

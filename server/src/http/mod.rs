@@ -32,6 +32,7 @@ pub mod reports;
 pub mod rewards;
 pub mod session;
 pub mod tasks;
+pub mod teaching;
 pub mod trace;
 
 use crate::auth::identify;
@@ -70,6 +71,7 @@ pub fn router(state: AppState) -> Router {
         .merge(actions::router().with_state(state.engine.clone()))
         .merge(tasks::router())
         .merge(reports::router())
+        .merge(teaching::router())
         .merge(rewards::router())
         .merge(panel::router())
         .merge(compensations::router())
