@@ -29,7 +29,10 @@ const SYSTEMS: &[(&str, &str, &str)] = &[
 const OTHER: &str = "other";
 
 /// Browser and system of a user agent, as they stand in the name of an installation.
-#[cfg_attr(not(feature = "ssr"), expect(dead_code, reason = "names are given by the server"))]
+#[cfg_attr(
+    not(feature = "ssr"),
+    expect(dead_code, reason = "names are given by the server")
+)]
 pub(crate) fn slug(user_agent: &str) -> String {
     let find = |list: &[(&str, &'static str, &str)]| {
         let found = list.iter().find(|(part, ..)| user_agent.contains(part));
@@ -48,7 +51,12 @@ pub(crate) fn place(words: &Words, client_id: Option<&str>, own: &str) -> String
     }
     let mut parts = client_id.split('-');
     let known = (parts.next() == Some("web"))
-        .then(|| Some((name(BROWSERS, parts.next()?)?, name(SYSTEMS, parts.next()?)?)))
+        .then(|| {
+            Some((
+                name(BROWSERS, parts.next()?)?,
+                name(SYSTEMS, parts.next()?)?,
+            ))
+        })
         .flatten();
     match known {
         Some((browser, system)) => fill(
@@ -71,14 +79,20 @@ mod tests {
 
     #[test]
     fn a_device_is_named_as_its_owner_would() {
-        let phone = "Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 Chrome/130 Mobile Safari/537.36";
+        let phone =
+            "Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 Chrome/130 Mobile Safari/537.36";
         assert_eq!(slug(phone), "chrome-android");
         assert_eq!(slug("curl/8"), "other-other");
         let words = Lang::En.words();
         let named = |client: &str| place(words, Some(client), "web-own");
         assert_eq!(named("web-own"), words.device_this);
         assert_eq!(named("web-chrome-android-0f4b"), "Chrome on Android");
-        for unknown in ["web-0f4b3a52-1d1c", "mini-program-7", "web", "web-other-other-1"] {
+        for unknown in [
+            "web-0f4b3a52-1d1c",
+            "mini-program-7",
+            "web",
+            "web-other-other-1",
+        ] {
             assert_eq!(named(unknown), words.device_other, "{unknown}");
         }
     }

@@ -34,7 +34,14 @@ mod tests {
     #[test]
     fn a_path_of_another_site_is_none() {
         assert_eq!(own("/tasks/1?a=b"), Some("/tasks/1?a=b"));
-        for other in ["", "tasks", "//evil.example", "/\\evil.example", "/a\nb", "https://evil.example"] {
+        for other in [
+            "",
+            "tasks",
+            "//evil.example",
+            "/\\evil.example",
+            "/a\nb",
+            "https://evil.example",
+        ] {
             assert_eq!(own(other), None, "{other:?}");
         }
     }

@@ -91,7 +91,9 @@ fn here() -> String {
     #[cfg(feature = "ssr")]
     return crate::request::page_path().unwrap_or_default();
     #[cfg(not(feature = "ssr"))]
-    return leptos_router::hooks::use_location().pathname.get_untracked();
+    return leptos_router::hooks::use_location()
+        .pathname
+        .get_untracked();
 }
 
 /// A link to the page that this account starts on.

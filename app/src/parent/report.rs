@@ -74,7 +74,11 @@ fn Tasks(report: Report, asked: Option<String>) -> impl IntoView {
         let done = |task: &&TaskView| task.status == TaskStatus::Submitted;
         let (all, done, points) = data.with(|report| {
             let points: i64 = report.tasks.iter().map(|task| task.points).sum();
-            (report.tasks.len(), report.tasks.iter().filter(done).count(), points)
+            (
+                report.tasks.len(),
+                report.tasks.iter().filter(done).count(),
+                points,
+            )
         });
         let done = fill(
             words.progress_done,

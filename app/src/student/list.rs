@@ -141,8 +141,8 @@ pub(crate) fn TaskFacts(task: TaskView) -> impl IntoView {
         let text = fill(text, &[("n", &grouped(n))]);
         view! { <span class="number">{text}</span> }
     };
-    let attempts =
-        (task.kind == TaskKind::Practice && task.attempts > 0).then(|| number(words.attempts, task.attempts));
+    let attempts = (task.kind == TaskKind::Practice && task.attempts > 0)
+        .then(|| number(words.attempts, task.attempts));
     let points = (task.points != 0).then(|| number(words.points_earned, task.points));
     view! {
         <span>{kind_word(task.kind)}</span>

@@ -210,7 +210,11 @@ impl Machine {
         if !follows(&own, &kept) {
             return;
         }
-        if kept.is_open() && self.task.with_untracked(|task| is_settled(task, kept.submit_version)) {
+        if kept.is_open()
+            && self
+                .task
+                .with_untracked(|task| is_settled(task, kept.submit_version))
+        {
             kept.phase = Phase::Idle;
         }
         if kept != own {
@@ -358,7 +362,9 @@ impl Machine {
                 self.not_yet(ticket, reply.retry_after, None);
             }
             // RACE: two tabs pressed at the same moment with different texts. What became of the other text decides what to say.
-            Ok(reply) if reply.code.as_deref() == Some("key-reused") => self.not_yet(ticket, None, None),
+            Ok(reply) if reply.code.as_deref() == Some("key-reused") => {
+                self.not_yet(ticket, None, None)
+            }
             Ok(reply) => self.refused(reply.code),
         }
     }
@@ -392,8 +398,12 @@ impl Machine {
             Some((RecordState::Succeeded, status)) => self.confirmed(status.submission),
             Some((RecordState::FailedFinal, status)) => self.refused(status.code),
             // Its owner is alive. When the lease has run out, only a repeated request moves it on: that one verifies.
-            Some((RecordState::Processing, status)) if status.lease_remaining_ms.is_none_or(|ms| ms > 0) => {
-                let lease = status.lease_remaining_ms.and_then(|ms| u32::try_from(ms).ok());
+            Some((RecordState::Processing, status))
+                if status.lease_remaining_ms.is_none_or(|ms| ms > 0) =>
+            {
+                let lease = status
+                    .lease_remaining_ms
+                    .and_then(|ms| u32::try_from(ms).ok());
                 self.not_yet(ticket, None, lease);
             }
             // It never arrived, it failed for now, or its owner is gone.
@@ -507,7 +517,11 @@ impl Machine {
         if let (Phase::Refused { code }, Phase::Idle) = (&before.phase, &after.phase) {
             self.notice.set(Some(code.clone()));
         }
-        if task.submission.is_some() && self.submission.with_untracked(|known| *known != task.submission) {
+        if task.submission.is_some()
+            && self
+                .submission
+                .with_untracked(|known| *known != task.submission)
+        {
             self.submission.set(task.submission.clone());
         }
         if self.attempts.with_untracked(|known| *known != attempts) {

@@ -118,7 +118,7 @@ fn Attempts(machine: Machine, client_id: String, task_id: String, practice: bool
                     key=|attempt| (attempt.id.clone(), attempt.points)
                     let:attempt
                 >
-                    <AttemptRow href=format!("/tasks/{task_id}?attempt={}", attempt.id) attempt=attempt own=client_id.clone()/>
+                    <AttemptRow href=format!("/tasks/{task_id}?attempt={}", attempt.id) attempt=attempt own=client_id.clone() practice=practice/>
                 </For>
             </ol>
         </section>
@@ -127,9 +127,19 @@ fn Attempts(machine: Machine, client_id: String, task_id: String, practice: bool
 
 /// One submission in a list of them.
 #[component]
-pub(crate) fn AttemptRow(attempt: AttemptView, href: String, own: String) -> impl IntoView {
+pub(crate) fn AttemptRow(
+    attempt: AttemptView,
+    href: String,
+    own: String,
+    practice: bool,
+) -> impl IntoView {
     let words = words();
-    let n = fill(words.attempt, &[("n", &attempt.submit_version.to_string())]);
+    let n = if practice {
+        words.attempt
+    } else {
+        words.version
+    };
+    let n = fill(n, &[("n", &attempt.submit_version.to_string())]);
     let from = device::place(words, attempt.client_id.as_deref(), &own);
     let points = (attempt.points != 0).then(|| {
         let text = fill(words.points_earned, &[("n", &grouped(attempt.points))]);
@@ -174,10 +184,14 @@ fn Answer(
             Some(_) if typed_here.get_value() && !area.value().is_empty() => {}
             Some(sent) => area.set_value(&sent),
             None if area.value().is_empty() => {
-                let submitted = machine.submission.with_untracked(|s| s.as_ref().map(|s| s.content.clone()));
+                let submitted = machine
+                    .submission
+                    .with_untracked(|s| s.as_ref().map(|s| s.content.clone()));
                 match machine.shelf().draft() {
                     // Another device has handed in the same.
-                    Some(draft) if Some(&draft) == submitted.as_ref() => machine.shelf().forget_draft(&draft),
+                    Some(draft) if Some(&draft) == submitted.as_ref() => {
+                        machine.shelf().forget_draft(&draft)
+                    }
                     Some(draft) => {
                         area.set_value(&draft);
                         drafted.set(true);
@@ -333,7 +347,9 @@ fn PhaseLine(
 /// When and from where it was submitted, and what it earned.
 fn done_line(machine: Machine) -> AnyView {
     let words = words();
-    let points = machine.attempts.with(|attempts| attempts.first().map_or(0, |attempt| attempt.points));
+    let points = machine
+        .attempts
+        .with(|attempts| attempts.first().map_or(0, |attempt| attempt.points));
     let points = (points != 0).then(|| {
         let text = fill(words.points_earned, &[("n", &grouped(points))]);
         view! { " · " <span class="number">{text}</span> }
@@ -369,7 +385,10 @@ fn refusal_line(machine: Machine, code: &str) -> AnyView {
 /// When the submission that counts was written, and from where.
 fn origin(machine: Machine) -> AnyView {
     let words = words();
-    let Some(at) = machine.submission.with(|s| s.as_ref().map(|s| s.created_at.clone())) else {
+    let Some(at) = machine
+        .submission
+        .with(|s| s.as_ref().map(|s| s.created_at.clone()))
+    else {
         return ().into_any();
     };
     // The list is read after the submission; until then nothing is said of the device.
@@ -378,7 +397,8 @@ fn origin(machine: Machine) -> AnyView {
         let own = machine.intent.with(|intent| intent.client_id.clone());
         Some(device::place(words, newest.client_id.as_deref(), &own))
     });
-    view! { <At at=at today=true/> {from.map(|from| view! { " · " <span>{from}</span> })} }.into_any()
+    view! { <At at=at today=true/> {from.map(|from| view! { " · " <span>{from}</span> })} }
+        .into_any()
 }
 
 /// What became of the request of a form that no script sent.
@@ -422,13 +442,17 @@ fn Submitted(submission: SubmissionView, current: bool, practice: bool) -> impl 
     let words = words();
     let title = match (current, practice) {
         (true, _) => words.your_answer.to_owned(),
-        (false, true) => fill(words.attempt, &[("n", &submission.submit_version.to_string())]),
+        (false, true) => fill(
+            words.attempt,
+            &[("n", &submission.submit_version.to_string())],
+        ),
         (false, false) => words.submitted_last.to_owned(),
     };
     view! {
         <section class="submitted">
             <h2>{title}</h2>
-            <p class="task-facts"><At at=submission.created_at focus=true/></p>
+            // Of what counts now the line above says when.
+            {(!current).then(|| view! { <p class="task-facts"><At at=submission.created_at focus=true/></p> })}
             <div class="content">{submission.content}</div>
         </section>
     }

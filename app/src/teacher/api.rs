@@ -182,9 +182,7 @@ pub async fn create_task(
 mod ssr {
     //! The steps of the functions above that are longer than a line.
 
-    use domain::{
-        IdempotencyKey, ProblemCode, Role, teaching::NewTask, view::StudentFilter,
-    };
+    use domain::{IdempotencyKey, ProblemCode, Role, teaching::NewTask, view::StudentFilter};
     use engine::Assigned;
 
     use super::{Fault, PAGE_STUDENTS, ProgressQuery};
@@ -220,10 +218,7 @@ mod ssr {
         }
     }
 
-    pub(super) async fn create(
-        key: &str,
-        new: NewTask,
-    ) -> Result<Result<String, String>, Fault> {
+    pub(super) async fn create(key: &str, new: NewTask) -> Result<Result<String, String>, Fault> {
         let actor = request::require(is_teacher).await?;
         let Ok(key) = IdempotencyKey::from_text(key) else {
             return Ok(Err(ProblemCode::KeyInvalid.to_string()));
@@ -264,9 +259,19 @@ mod ssr {
         fn what_was_typed_is_utc_unless_a_script_knew_better() {
             let of = |sent: &str, typed: &str| moment(sent.to_owned(), typed);
             assert_eq!(of("", ""), None);
-            assert_eq!(of("2026-12-05T10:00:00.000Z", ""), None, "it was emptied again");
-            assert_eq!(of("", "2026-12-05T18:00").as_deref(), Some("2026-12-05T18:00:00Z"));
-            assert_eq!(of("", "2026-12-05T18:00:30").as_deref(), Some("2026-12-05T18:00:30Z"));
+            assert_eq!(
+                of("2026-12-05T10:00:00.000Z", ""),
+                None,
+                "it was emptied again"
+            );
+            assert_eq!(
+                of("", "2026-12-05T18:00").as_deref(),
+                Some("2026-12-05T18:00:00Z")
+            );
+            assert_eq!(
+                of("", "2026-12-05T18:00:30").as_deref(),
+                Some("2026-12-05T18:00:30Z")
+            );
             let sent = "2026-12-05T10:00:00.000Z";
             assert_eq!(of(sent, "2026-12-05T18:00").as_deref(), Some(sent));
         }

@@ -79,15 +79,23 @@ impl Fields {
 
     /// Keeps what stands in the fields.
     fn keep(self) {
-        let text = |field: NodeRef<html::Input>| field.get_untracked().map(|f| f.value()).unwrap_or_default();
+        let text = |field: NodeRef<html::Input>| {
+            field.get_untracked().map(|f| f.value()).unwrap_or_default()
+        };
         let draft = Draft {
             key: text(self.key),
             title: text(self.title),
-            instructions: self.instructions.get_untracked().map(|f| f.value()).unwrap_or_default(),
+            instructions: self
+                .instructions
+                .get_untracked()
+                .map(|f| f.value())
+                .unwrap_or_default(),
             due: text(self.due),
             closes: text(self.closes),
         };
-        if let (Ok(Some(storage)), Ok(json)) = (window().local_storage(), serde_json::to_string(&draft)) {
+        if let (Ok(Some(storage)), Ok(json)) =
+            (window().local_storage(), serde_json::to_string(&draft))
+        {
             // A full storage is no reason not to write.
             let _ = storage.set_item(DRAFT, &json);
         }
@@ -95,7 +103,10 @@ impl Fields {
 
     /// Puts back what was kept, unless something was typed already; without its key where that one is used up.
     fn restore(self, key_too: bool) {
-        let (Some(title), Some(instructions)) = (self.title.get_untracked(), self.instructions.get_untracked()) else {
+        let (Some(title), Some(instructions)) = (
+            self.title.get_untracked(),
+            self.instructions.get_untracked(),
+        ) else {
             return;
         };
         if !title.value().is_empty() || !instructions.value().is_empty() {

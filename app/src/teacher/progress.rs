@@ -119,7 +119,14 @@ fn Class(
         })
     };
     let data = watched.data;
-    let rates = move || data.with(|p| p.class.as_ref().map(|c| c.rates.clone()).unwrap_or_default());
+    let rates = move || {
+        data.with(|p| {
+            p.class
+                .as_ref()
+                .map(|c| c.rates.clone())
+                .unwrap_or_default()
+        })
+    };
     let total = move || data.with(|p| p.class.as_ref().map_or(0, |c| c.students));
     let has_tasks = move || data.with(|p| p.class.as_ref().is_some_and(|c| !c.rates.is_empty()));
     let new = format!("/progress/new?class={}", class.progress.class.id);
@@ -170,10 +177,15 @@ fn still(mut progress: Progress) -> Progress {
 #[component]
 fn Rate(rate: TaskRate, base: ProgressQuery, only: Option<String>) -> impl IntoView {
     let words = words();
-    let percent = (rate.submitted * 100).checked_div(rate.students).unwrap_or(0);
+    let percent = (rate.submitted * 100)
+        .checked_div(rate.students)
+        .unwrap_or(0);
     let done = fill(
         words.progress_done,
-        &[("n", &grouped(rate.submitted)), ("all", &grouped(rate.students))],
+        &[
+            ("n", &grouped(rate.submitted)),
+            ("all", &grouped(rate.students)),
+        ],
     );
     let open = rate.students - rate.submitted;
     let is_open = open > 0;
@@ -188,7 +200,8 @@ fn Rate(rate: TaskRate, base: ProgressQuery, only: Option<String>) -> impl IntoV
     } else {
         fill(words.students_open, &[("n", &grouped(open))])
     };
-    let link = (is_open || is_chosen).then(|| view! { <a href=to aria-current=is_chosen.then_some("true")>{text}</a> });
+    let link = (is_open || is_chosen)
+        .then(|| view! { <a href=to aria-current=is_chosen.then_some("true")>{text}</a> });
     view! {
         <li class="rate">
             <span class="rate-title">{rate.title}</span>
@@ -209,18 +222,44 @@ fn Students(watched: Watched<Progress>, query: ProgressQuery) -> impl IntoView {
     let words = words();
     let data = watched.data;
     let students = move || {
-        data.with(|p| p.class.as_ref().map(|c| c.progress.students.clone()).unwrap_or_default())
+        data.with(|p| {
+            p.class
+                .as_ref()
+                .map(|c| c.progress.students.clone())
+                .unwrap_or_default()
+        })
     };
     let next = move || data.with(|p| p.class.as_ref().and_then(|c| c.progress.next.clone()));
-    let none = move || data.with(|p| p.class.as_ref().is_some_and(|c| c.students > 0 && c.progress.students.is_empty()));
+    let none = move || {
+        data.with(|p| {
+            p.class
+                .as_ref()
+                .is_some_and(|c| c.students > 0 && c.progress.students.is_empty())
+        })
+    };
     let heads = move || {
-        let heads = data.with(|p| p.class.as_ref().map(|c| c.rates.clone()).unwrap_or_default());
-        heads.into_iter().map(|rate| view! { <th scope="col">{rate.title}</th> }).collect_view()
+        let heads = data.with(|p| {
+            p.class
+                .as_ref()
+                .map(|c| c.rates.clone())
+                .unwrap_or_default()
+        });
+        heads
+            .into_iter()
+            .map(|rate| view! { <th scope="col">{rate.title}</th> })
+            .collect_view()
     };
     let titles = Memo::new(move |_| {
         data.with(|p| {
-            let rates = p.class.as_ref().map(|c| c.rates.as_slice()).unwrap_or_default();
-            rates.iter().map(|rate| rate.title.clone()).collect::<Vec<_>>()
+            let rates = p
+                .class
+                .as_ref()
+                .map(|c| c.rates.as_slice())
+                .unwrap_or_default();
+            rates
+                .iter()
+                .map(|rate| rate.title.clone())
+                .collect::<Vec<_>>()
         })
     });
     let total = move || {
@@ -290,7 +329,10 @@ fn Row(student: StudentProgress) -> impl IntoView {
         .count();
     let done = fill(
         words.progress_done,
-        &[("n", &done.to_string()), ("all", &student.tasks.len().to_string())],
+        &[
+            ("n", &done.to_string()),
+            ("all", &student.tasks.len().to_string()),
+        ],
     );
     let home = format!("/progress/students/{}", student.id);
     let cells: Vec<_> = student

@@ -131,7 +131,9 @@ fn Detail(first: PupilTask, asked: (String, String, Option<i32>)) -> impl IntoVi
         })
     });
     let waits = Memo::new(move |_| {
-        task.with(|task| (task.status == TaskStatus::Pending && task.attempts > 0).then_some(task.submit_version))
+        task.with(|task| {
+            (task.status == TaskStatus::Pending && task.attempts > 0).then_some(task.submit_version)
+        })
     });
     let base = format!("/progress/students/{id}/tasks/{task_id}");
     let home = format!("/progress/students/{id}");
@@ -156,7 +158,9 @@ fn Detail(first: PupilTask, asked: (String, String, Option<i32>)) -> impl IntoVi
         {move || match shown.get() {
             None => view! { <Empty text=words().nothing_handed_in/> }.into_any(),
             Some(submission) => {
-                let title = fill(words().version, &[("n", &submission.submit_version.to_string())]);
+                let practice = task.with_untracked(|task| task.kind == TaskKind::Practice);
+                let title = if practice { words().attempt } else { words().version };
+                let title = fill(title, &[("n", &submission.submit_version.to_string())]);
                 view! {
                     <section class="submitted">
                         <h2>{title}</h2>
@@ -179,16 +183,25 @@ fn Detail(first: PupilTask, asked: (String, String, Option<i32>)) -> impl IntoVi
 fn Versions(watched: Watched<PupilTask>, base: String) -> impl IntoView {
     let data = watched.data;
     let few = move || data.with(|page| page.submissions.len() < 2);
+    let practice = data.with_untracked(|page| page.task.kind == TaskKind::Practice);
+    let title = if practice {
+        words().attempts_title
+    } else {
+        words().versions_title
+    };
     view! {
         <section class="attempts" hidden=few>
-            <h2>{words().attempts_title}</h2>
+            <h2>{title}</h2>
             <ol class="task-list">
                 <For
                     each=move || data.with(|page| page.submissions.clone())
                     key=|attempt| (attempt.id.clone(), attempt.points)
                     let:attempt
                 >
-                    <AttemptRow href=format!("{base}?version={}", attempt.submit_version) own=String::new() attempt=attempt/>
+                    <AttemptRow
+                        href=format!("{base}?version={}", attempt.submit_version) own=String::new() practice=practice
+                        attempt=attempt
+                    />
                 </For>
             </ol>
         </section>

@@ -148,7 +148,10 @@ fn check(new: NewTask) -> Result<Option<CheckedTask>, InvalidTask> {
     };
     let due_at = task.due_at.as_deref().map(time_of).transpose()?;
     let closes_at = task.closes_at.as_deref().map(time_of).transpose()?;
-    if due_at.zip(closes_at).is_some_and(|(due, closes)| closes < due) {
+    if due_at
+        .zip(closes_at)
+        .is_some_and(|(due, closes)| closes < due)
+    {
         return Err(InvalidTask::ClosesBeforeDue);
     }
     // The same moment in another zone is the same task.

@@ -124,9 +124,7 @@ async fn sign_in_form(
             let to = next.unwrap_or_else(|| actor.role.home());
             (jar.add(cookie(&token)), Redirect::to(to)).into_response()
         }
-        SignIn::Failed => {
-            Redirect::to(&format!("/?error=sign-in-failed&{query}")).into_response()
-        }
+        SignIn::Failed => Redirect::to(&format!("/?error=sign-in-failed&{query}")).into_response(),
         SignIn::TooMany(_) => Redirect::to(&format!("/?error=too-many&{query}")).into_response(),
     })
 }

@@ -16,3 +16,4 @@ mod roles;
 mod sessions;
 mod submissions;
 mod support;
+mod teaching;

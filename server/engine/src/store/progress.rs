@@ -1,6 +1,8 @@
 //! What teachers and parents see: the rows that the student sees.
 
-use domain::view::{ClassView, StudentFilter, StudentProgress, StudentView, TaskProgress, TaskRate};
+use domain::view::{
+    ClassView, StudentFilter, StudentProgress, StudentView, TaskProgress, TaskRate,
+};
 use sqlx::{FromRow, PgConnection, PgPool, types::time::OffsetDateTime};
 
 use super::rfc3339;

@@ -45,7 +45,10 @@ impl TryFrom<AssignedRow> for Found {
     fn try_from(row: AssignedRow) -> Result<Self, StoreError> {
         let corrupt = || StoreError::Corrupt(format!("kind of task {}", row.id));
         Ok(Self {
-            fingerprint: row.fingerprint.as_deref().and_then(Fingerprint::from_stored),
+            fingerprint: row
+                .fingerprint
+                .as_deref()
+                .and_then(Fingerprint::from_stored),
             task: AssignedTask {
                 id: row.id.to_string(),
                 class_id: row.class_id.to_string(),
