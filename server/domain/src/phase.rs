@@ -246,6 +246,67 @@ mod tests {
         assert_eq!(idle().for_version(1), idle());
     }
 
+    /// A row of the table that the client for other front ends is tested by too.
+    #[derive(Deserialize)]
+    struct Row {
+        phase: String,
+        event: String,
+        to: String,
+        todo: String,
+        key: String,
+        content: String,
+    }
+
+    fn phase(name: &str) -> Phase {
+        match name {
+            "idle" => Phase::Idle,
+            "submitting" => Phase::Submitting,
+            "unknown" => Phase::Unknown,
+            "submitted" => Phase::Submitted,
+            _ => Phase::Refused {
+                code: "task-closed".into(),
+            },
+        }
+    }
+
+    fn event(name: &str) -> ClientEvent {
+        match name {
+            "press" => press("new"),
+            "no_answer" => ClientEvent::NoAnswer,
+            "not_yet" => ClientEvent::NotYet,
+            "never_arrived" => ClientEvent::NeverArrived,
+            "confirmed" => ClientEvent::Confirmed,
+            _ => ClientEvent::Refused {
+                code: "task-closed".into(),
+            },
+        }
+    }
+
+    #[test]
+    fn the_client_for_other_front_ends_has_the_same_table() {
+        let table = include_str!("../../../end2end/client/phases.json");
+        let rows: Vec<Row> = serde_json::from_str(table).expect("a table");
+        assert_eq!(rows.len(), 5 * 6, "every phase and every event");
+        for row in rows {
+            let mut intent = Intent::idle("7".into(), "12".into(), 3, "c".into());
+            (intent.ordinal, intent.content) = (2, "old".into());
+            intent.phase = phase(&row.phase);
+            let (after, todo) = intent.apply(event(&row.event));
+            let todo = match todo {
+                Todo::Rest => "rest",
+                Todo::Send => "send",
+                Todo::Ask => "ask",
+            };
+            assert_eq!(
+                (&after.phase, todo, after.key(), &after.content),
+                (&phase(&row.to), &*row.todo, row.key, &row.content),
+                "{} {}",
+                row.phase,
+                row.event
+            );
+        }
+    }
+
     fn any_event() -> impl Strategy<Value = ClientEvent> {
         prop_oneof![
             "[a-c]".prop_map(|content| ClientEvent::Press { content }),
