@@ -43,11 +43,8 @@ const MOVES = {
         return other;
     },
     'second device': async at => {
-        const device = await enter(at);
-        const other = await device.openTask(at.task);
-        await other.write(at.text);
-        await other.button.click();
-        await isDone(at, other);
+        await at.other.press();
+        await isDone(at, at.other);
         return at.page;
     },
     'close and reopen': async at => {
@@ -91,6 +88,10 @@ async function play(stage, proxy, fault, move, n) {
     at.person = await enter(at);
     at.page = await at.person.openTask(at.task);
     await at.page.write(at.text);
+    if (move === 'second device') {
+        at.other = await (await enter(at)).openTask(at.task);
+        await at.other.write(at.text);
+    }
     const injected = proxy.inject(fault, { path: SUBMIT, holds: `case${n}end` });
     // Nobody learns what became of it before the move is made.
     const key = encodeURIComponent(`task_submit:${at.task.id}:${api.account.id}:`);
@@ -110,7 +111,9 @@ async function play(stage, proxy, fault, move, n) {
     const rows = await stage.database.submissions(api.account.id, at.task.id);
     assert.deepEqual(rows.map(row => row.content), [at.text], 'one row');
     const keys = await stage.database.keys(api.account.id);
-    assert.equal(keys.length, move === 'second device' ? 2 : 1, keys.join(' '));
+    // A device that had heard of it by itself did not send anything.
+    const most = move === 'second device' ? 2 : 1;
+    assert.ok(keys.length >= 1 && keys.length <= most, keys.join(' '));
     assert.equal(await api.points(), POINTS_PER_SUBMISSION);
     const task = (await api.tasks()).find(task => task.id === at.task.id);
     assert.deepEqual([task.status, task.attempts, task.points], ['submitted', 1, POINTS_PER_SUBMISSION]);

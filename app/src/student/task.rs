@@ -203,6 +203,19 @@ fn Answer(
         }
         holds_text.set(!area.value().is_empty());
     });
+    // What stands here is what was handed in elsewhere: then it is simply done.
+    Effect::new(move || {
+        let submitted = machine
+            .submission
+            .with(|s| s.as_ref().map(|s| s.content.clone()));
+        let (Some(area), Some(submitted)) = (area.get(), submitted) else {
+            return;
+        };
+        if done.get() && area.value() == submitted {
+            drafted.set(false);
+            machine.shelf().forget_draft(&submitted);
+        }
+    });
     let typed = move |_| {
         let Some(area) = area.get_untracked() else {
             return;
