@@ -113,6 +113,26 @@ pub(crate) fn second(lang: Lang, at: &str) -> String {
     )
 }
 
+/// Whether a time is of the day that it is now, where the reader is.
+pub(crate) fn is_same_day(at: &str, now: f64) -> bool {
+    let (at, now) = (Date::new(&JsValue::from_str(at)), Date::new(&now.into()));
+    at.get_full_year() == now.get_full_year()
+        && at.get_month() == now.get_month()
+        && at.get_date() == now.get_date()
+}
+
+/// The name of the reader's time zone.
+pub(crate) fn zone() -> Option<String> {
+    let options = Intl::DateTimeFormat::default().resolved_options();
+    Reflect::get(&options, &"timeZone".into()).ok()?.as_string()
+}
+
+/// The moment that a date and time without a zone means where the reader is, as RFC 3339 in UTC; `None` when it is none.
+pub(crate) fn moment(local: &str) -> Option<String> {
+    let date = Date::new(&JsValue::from_str(local));
+    (!date.get_time().is_nan()).then(|| date.to_iso_string().into())
+}
+
 /// The local hour and minute.
 pub(crate) fn hour_minute(lang: Lang, at: &str) -> String {
     format(

@@ -5,6 +5,7 @@ use leptos_router::hooks::use_query_map;
 
 use crate::{
     components::{Elsewhere, PageHead, fault_view},
+    path,
     session::AccountResource,
     text::words,
 };
@@ -17,13 +18,22 @@ pub(crate) fn HomePage() -> impl IntoView {
         <Suspense>
             {move || Suspend::new(async move {
                 match account.await {
-                    Ok(Some(account)) => view! { <Elsewhere path=account.role.home()/> }.into_any(),
+                    Ok(Some(account)) => {
+                        let home = next_untracked().unwrap_or_else(|| account.role.home().to_owned());
+                        view! { <Elsewhere path=home/> }.into_any()
+                    }
                     Ok(None) => view! { <SignIn/> }.into_any(),
                     Err(fault) => fault_view(fault),
                 }
             })}
         </Suspense>
     }
+}
+
+/// The page that the reader wanted before signing in.
+fn next_untracked() -> Option<String> {
+    let next = use_query_map().with_untracked(|query| query.get("next"))?;
+    path::own(&next).map(str::to_owned)
 }
 
 #[component]
@@ -50,6 +60,7 @@ fn SignIn() -> impl IntoView {
                 <input id="username" name="username" autocomplete="username" autocapitalize="none" spellcheck="false" required value=name/>
                 <label for="password">{words.password}</label>
                 <input id="password" name="password" type="password" autocomplete="current-password" required aria-describedby=described/>
+                {next_untracked().map(|next| view! { <input type="hidden" name="next" value=next/> })}
                 <button class="primary">{words.sign_in}</button>
             </form>
         </div>

@@ -11,13 +11,16 @@
 
 mod clock;
 mod components;
+mod device;
 pub mod fault;
 mod home;
+mod live;
 pub mod news;
 mod not_found;
 pub mod ops;
 mod pageshow;
 pub mod parent;
+pub mod path;
 #[cfg(feature = "ssr")]
 mod request;
 pub mod session;
@@ -42,7 +45,7 @@ use crate::{
     parent::ReportPage,
     session::{AccountResource, current_account},
     student::{RewardsPage, TaskDetailPage, TaskListPage},
-    teacher::ProgressPage,
+    teacher::{NewTaskPage, ProgressPage, PupilPage, PupilTaskPage},
 };
 
 /// The document around the pages.
@@ -86,6 +89,9 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/tasks/:id") view=TaskDetailPage ssr=SsrMode::Async/>
                     <Route path=path!("/rewards") view=RewardsPage ssr=SsrMode::Async/>
                     <Route path=path!("/progress") view=ProgressPage ssr=SsrMode::Async/>
+                    <Route path=path!("/progress/new") view=NewTaskPage ssr=SsrMode::Async/>
+                    <Route path=path!("/progress/students/:student") view=PupilPage ssr=SsrMode::Async/>
+                    <Route path=path!("/progress/students/:student/tasks/:task") view=PupilTaskPage ssr=SsrMode::Async/>
                     <Route path=path!("/report") view=ReportPage ssr=SsrMode::Async/>
                     <Route path=path!("/panel") view=PanelPage ssr=SsrMode::Async/>
                     <Route path=path!("/records") view=SheetPage ssr=SsrMode::Async/>

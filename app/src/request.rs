@@ -95,11 +95,19 @@ pub(crate) fn set_status(status: u16) {
 }
 
 /// Sends the reader of a page to another one.
-pub(crate) fn send_to(path: &'static str) {
-    if let Some(options) = use_context::<ResponseOptions>() {
-        options.insert_header(header::LOCATION, HeaderValue::from_static(path));
+pub(crate) fn send_to(path: &str) {
+    if let (Some(options), Ok(path)) = (
+        use_context::<ResponseOptions>(),
+        HeaderValue::from_str(path),
+    ) {
+        options.insert_header(header::LOCATION, path);
         options.set_status(StatusCode::SEE_OTHER);
     }
+}
+
+/// The path of the page that is being rendered.
+pub(crate) fn page_path() -> Option<String> {
+    Some(use_context::<Parts>()?.uri.path().to_owned())
 }
 
 /// A cookie of the request.
@@ -125,7 +133,12 @@ pub(crate) fn client_id() -> String {
         .filter(|id| id.len() <= 64 && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
         .filter(|id| !id.is_empty());
     known.unwrap_or_else(|| {
-        let id = format!("web-{}", uuid::Uuid::new_v4());
+        let agent = use_context::<Parts>().and_then(|parts| {
+            let value = parts.headers.get(header::USER_AGENT)?;
+            Some(value.to_str().ok()?.to_owned())
+        });
+        let kind = crate::device::slug(agent.as_deref().unwrap_or_default());
+        let id = format!("web-{kind}-{}", uuid::Uuid::new_v4());
         let cookie = format!("client={id}; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly");
         if let (Some(options), Ok(value)) = (
             use_context::<ResponseOptions>(),

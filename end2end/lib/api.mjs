@@ -29,6 +29,11 @@ export class Api {
         return api;
     }
 
+    /** The bearer token. */
+    get token() {
+        return this.#token;
+    }
+
     async tasks() {
         return (await this.#json('GET', '/tasks')).tasks;
     }

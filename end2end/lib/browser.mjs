@@ -49,7 +49,7 @@ export class Person {
 
     static async enter(browser, url, { lang = 'en', theme = 'light', ...options } = {}) {
         const person = new Person();
-        person.url = url;
+        person.url = options.baseURL ?? url;
         person.context = await browser.newContext({
             baseURL: url,
             locale: lang === 'zh' ? 'zh-CN' : 'en-GB',

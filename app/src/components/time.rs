@@ -1,4 +1,5 @@
-//! Times: the stored one before hydration, then the reader's own, with the exact one on hover and focus.
+//! Times: the stored one before hydration, then the reader's own, with the exact one on hover; on focus too where a page is not a
+//! list of them, for each would be one more stop on the way through it.
 
 use leptos::prelude::*;
 
@@ -13,6 +14,9 @@ pub(crate) fn Ago(
     /// RFC 3339.
     #[prop(into)]
     at: String,
+    /// Can be focused.
+    #[prop(optional)]
+    focus: bool,
 ) -> impl IntoView {
     let (lang, clock, stored) = (lang(), clock(), StoredValue::new(at.clone()));
     let text = Memo::new(move |_| {
@@ -21,7 +25,7 @@ pub(crate) fn Ago(
             Some(now) => clock::relative(lang, at, now),
         })
     });
-    view! { <Exact at=at>{move || text.get()}</Exact> }
+    view! { <Exact at=at focus=focus>{move || text.get()}</Exact> }
 }
 
 /// When something is or was, by the reader's clock: day and minute, or the minute only.
@@ -30,23 +34,26 @@ pub(crate) fn At(
     /// RFC 3339.
     #[prop(into)]
     at: String,
-    /// Without the day.
+    /// Without the day, as long as it is today.
     #[prop(optional)]
     today: bool,
+    /// Can be focused.
+    #[prop(optional)]
+    focus: bool,
 ) -> impl IntoView {
     let (lang, clock, stored) = (lang(), clock(), StoredValue::new(at.clone()));
     let text = Memo::new(move |_| {
         stored.with_value(|at| match (clock.now(), today) {
             (None, _) => clock::plain(at),
-            (Some(_), true) => clock::hour_minute(lang, at),
-            (Some(_), false) => clock::short(lang, at),
+            (Some(now), true) if clock::is_same_day(at, now) => clock::hour_minute(lang, at),
+            (Some(_), _) => clock::short(lang, at),
         })
     });
-    view! { <Exact at=at>{move || text.get()}</Exact> }
+    view! { <Exact at=at focus=focus>{move || text.get()}</Exact> }
 }
 
 #[component]
-fn Exact(at: String, children: Children) -> impl IntoView {
+fn Exact(at: String, focus: bool, children: Children) -> impl IntoView {
     let (lang, clock, stored) = (lang(), clock(), StoredValue::new(at.clone()));
     let exact = Memo::new(move |_| {
         stored.with_value(|at| match clock.now() {
@@ -55,7 +62,7 @@ fn Exact(at: String, children: Children) -> impl IntoView {
         })
     });
     view! {
-        <time datetime=at tabindex="0" data-exact=move || exact.get() title=move || exact.get()>
+        <time datetime=at tabindex=focus.then_some("0") data-exact=move || exact.get() title=move || exact.get()>
             {children()}
         </time>
     }

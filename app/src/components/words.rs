@@ -8,6 +8,7 @@ use leptos_router::components::Redirect;
 
 use crate::{
     fault::{Fault, FaultKind},
+    path,
     session::AccountResource,
     text::{fill, words},
 };
@@ -41,9 +42,9 @@ pub(crate) fn Skeleton(
 
 /// Sends the reader to another page: by the answer's status when the server renders, whatever the client accepts, and by the router after that.
 #[component]
-pub(crate) fn Elsewhere(path: &'static str) -> impl IntoView {
+pub(crate) fn Elsewhere(#[prop(into)] path: String) -> impl IntoView {
     #[cfg(feature = "ssr")]
-    crate::request::send_to(path);
+    crate::request::send_to(&path);
     #[cfg(not(feature = "ssr"))]
     return view! { <Redirect path=path/> };
 }
@@ -57,7 +58,7 @@ pub(crate) fn fault_view(fault: Fault) -> AnyView {
 #[component]
 pub(crate) fn FaultView(fault: Fault) -> impl IntoView {
     if fault.kind == FaultKind::SignedOut {
-        return view! { <Elsewhere path="/"/> }.into_any();
+        return view! { <Elsewhere path=path::sign_in(&here())/> }.into_any();
     }
     #[cfg(feature = "ssr")]
     crate::request::set_status(fault.status());
@@ -83,6 +84,16 @@ pub(crate) fn FaultView(fault: Fault) -> impl IntoView {
         </section>
     }
     .into_any()
+}
+
+/// The page that is asked for.
+fn here() -> String {
+    #[cfg(feature = "ssr")]
+    return crate::request::page_path().unwrap_or_default();
+    #[cfg(not(feature = "ssr"))]
+    return leptos_router::hooks::use_location()
+        .pathname
+        .get_untracked();
 }
 
 /// A link to the page that this account starts on.

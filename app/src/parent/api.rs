@@ -1,6 +1,6 @@
 //! The parent's server functions.
 
-use domain::view::{ChildReport, StudentView};
+use domain::view::{StudentView, TaskView};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,9 @@ pub struct Report {
     /// Every child.
     pub children: Vec<StudentView>,
     /// The chosen child, or the first.
-    pub report: Option<ChildReport>,
+    pub child: Option<StudentView>,
+    /// The child's tasks as the child sees them, without the texts that were handed in.
+    pub tasks: Vec<TaskView>,
 }
 
 /// The children of the parent who asks, and how the tasks of the chosen one stand.
@@ -31,14 +33,19 @@ pub async fn load_report(child_id: Option<String>) -> Result<Report, Fault> {
     let Some(chosen) = child_id.or_else(|| children.first().map(|c| c.id.clone())) else {
         return Ok(Report {
             children,
-            report: None,
+            child: None,
+            tasks: Vec::new(),
         });
     };
-    let report = engine.child_report(&actor, &chosen).await;
-    let report = report.map_err(|e| request::store_fault(&e))?;
-    let report = report.ok_or_else(|| request::fault(FaultKind::NotFound))?;
+    let found = engine.child_tasks(&actor, &chosen).await;
+    let found = found.map_err(|e| request::store_fault(&e))?;
+    let (child, mut tasks) = found.ok_or_else(|| request::fault(FaultKind::NotFound))?;
+    for submission in tasks.iter_mut().filter_map(|task| task.submission.as_mut()) {
+        submission.content.clear();
+    }
     Ok(Report {
         children,
-        report: Some(report),
+        child: Some(child),
+        tasks,
     })
 }

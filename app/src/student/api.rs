@@ -2,7 +2,7 @@
 
 use domain::{
     Bucket, RecordState,
-    view::{SubmissionView, TaskView},
+    view::{AttemptView, SubmissionView, TaskView},
 };
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,12 @@ use crate::fault::Fault;
 /// The tasks of a student.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskList {
-    /// Every task.
+    /// Every task, without the texts that were handed in.
     pub tasks: Vec<TaskView>,
     /// The student's points.
     pub points: i64,
+    /// The account that asks.
+    pub student_id: String,
 }
 
 /// One task, with what a form needs that has no JavaScript to build its key.
@@ -23,6 +25,10 @@ pub struct TaskList {
 pub struct TaskPage {
     /// The task.
     pub task: TaskView,
+    /// What was handed in, newest first.
+    pub attempts: Vec<AttemptView>,
+    /// The submission that the address asks for.
+    pub shown: Option<SubmissionView>,
     /// The account that asks.
     pub student_id: String,
     /// The installation of this browser.
@@ -49,6 +55,8 @@ pub struct Asked {
 pub struct Outcome {
     /// The state of its record.
     pub state: RecordState,
+    /// How much longer its owner is presumed alive, in milliseconds.
+    pub lease_remaining_ms: Option<i64>,
     /// The submission, once it is done.
     pub submission: Option<SubmissionView>,
     /// Why it was refused.
@@ -81,23 +89,34 @@ pub async fn list_tasks() -> Result<TaskList, Fault> {
     use crate::request;
     let actor = request::require(ssr::is_student).await?;
     let engine = request::engine()?;
-    let tasks = engine
+    let mut tasks = engine
         .list_tasks(&actor)
         .await
         .map_err(|e| request::store_fault(&e))?;
+    for submission in tasks.iter_mut().filter_map(|task| task.submission.as_mut()) {
+        submission.content.clear();
+    }
     let points = engine
         .points_balance(&actor)
         .await
         .map_err(|e| request::store_fault(&e))?;
-    Ok(TaskList { tasks, points })
+    Ok(TaskList {
+        tasks,
+        points,
+        student_id: actor.id.to_string(),
+    })
 }
 
-/// One task, and what became of the `request` that a plain form has just sent.
+/// One task, what became of the `request` that a plain form has just sent, and the `attempt` that is to be shown whole.
 ///
 /// # Errors
 /// A [`Fault`] without a student's identity, for another one's task, or when the store cannot answer.
 #[server(prefix = "/api/fn", endpoint = "load_task")]
-pub async fn load_task(task_id: String, request: Option<String>) -> Result<TaskPage, Fault> {
+pub async fn load_task(
+    task_id: String,
+    request: Option<String>,
+    attempt: Option<String>,
+) -> Result<TaskPage, Fault> {
     use crate::{fault::FaultKind, request as req};
     let actor = req::require(ssr::is_student).await?;
     let engine = req::engine()?;
@@ -113,12 +132,21 @@ pub async fn load_task(task_id: String, request: Option<String>) -> Result<TaskP
         }),
         None => None,
     };
-    Ok(ssr::page(
-        task,
-        actor.id.to_string(),
-        req::client_id(),
-        asked,
-    ))
+    let attempts = engine.list_submissions(&actor, &task_id).await;
+    let attempts = attempts.map_err(|e| req::store_fault(&e))?;
+    let shown = match attempts.iter().find(|a| Some(&a.id) == attempt.as_ref()) {
+        Some(attempt) => engine
+            .find_submission(&actor, &attempt.id)
+            .await
+            .map_err(|e| req::store_fault(&e))?,
+        None => None,
+    };
+    let page = ssr::page(task, actor.id.to_string(), req::client_id(), asked);
+    Ok(TaskPage {
+        attempts,
+        shown,
+        ..page
+    })
 }
 
 /// Hands in one version of a task. A plain form is sent back to the task's page, which says what became of it.
@@ -254,14 +282,12 @@ mod ssr {
         }
         let signed_out = matches!(reply, Err(fault) if fault.kind == FaultKind::SignedOut);
         if signed_out {
-            leptos_axum::redirect("/");
+            let next = format!("/tasks/{}", plain_id(task_id));
+            leptos_axum::redirect(&crate::path::sign_in(&next));
             return;
         }
         // What is put into the address was checked or is escaped: it goes into a header.
-        let task: String = task_id
-            .chars()
-            .filter(char::is_ascii_alphanumeric)
-            .collect();
+        let task = plain_id(task_id);
         let refused_unread = match reply {
             Ok(SubmitReply {
                 bucket: None,
@@ -276,6 +302,10 @@ mod ssr {
             (None, Err(_)) => String::new(),
         };
         leptos_axum::redirect(&format!("/tasks/{task}?{query}"));
+    }
+
+    fn plain_id(id: &str) -> String {
+        id.chars().filter(char::is_ascii_alphanumeric).collect()
     }
 
     pub(super) async fn status_of(
@@ -295,6 +325,7 @@ mod ssr {
                 .and_then(|body| Some(body.get("code")?.as_str()?.to_owned()));
             Outcome {
                 state: view.state,
+                lease_remaining_ms: view.lease_remaining_ms,
                 submission: body.and_then(|b| serde_json::from_value::<SubmissionView>(b).ok()),
                 code,
             }
@@ -319,6 +350,8 @@ mod ssr {
         let key = key(ordinal);
         TaskPage {
             task,
+            attempts: Vec::new(),
+            shown: None,
             student_id,
             client_id,
             ordinal,

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use domain::{
     RecordState,
+    action::TaskKind,
     phase::{ANSWER_TIMEOUT_MS, ClientEvent, Intent, Phase, Todo},
-    view::SubmissionView,
+    view::{AttemptView, SubmissionView, TaskStatus, TaskView},
 };
 use gloo_timers::future::TimeoutFuture;
 use leptos::{ev, prelude::*, task::spawn_local};
@@ -18,7 +19,10 @@ use super::{
     api::{Outcome, SubmitReply, TaskPage, load_task, request_status, submit_task},
     storage::{self, Shelf},
 };
-use crate::fault::{Fault, FaultKind};
+use crate::{
+    fault::{Fault, FaultKind},
+    session::AccountResource,
+};
 
 /// The pauses between two questions about an unknown result, in milliseconds; the last one repeats.
 const BACK_OFF_MS: [u32; 5] = [500, 1_000, 2_000, 4_000, 8_000];
@@ -28,6 +32,16 @@ const JITTER: f64 = 0.25;
 
 /// How long another tab of this browser is left to its own request before this one asks too, in milliseconds.
 const OTHER_TAB_MS: u32 = ANSWER_TIMEOUT_MS + 1_000;
+
+/// How long after the end of a lease it is asked about, in milliseconds: sooner it might still be alive.
+const LEASE_MARGIN_MS: u32 = 50;
+
+/// How often a page at rest looks whether the task stands otherwise by now: another device, a teacher.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// How long a refusal has to be in sight before a press can mean "now something else", in milliseconds; a press before that was
+/// meant for what stood there before.
+const SEEN_MS: f64 = 700.0;
 
 /// What keeps a submission from going on, besides the server being silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,23 +57,32 @@ pub(crate) enum Hurdle {
 pub(crate) struct Machine {
     /// The intent, with its phase.
     pub(crate) intent: RwSignal<Intent>,
+    /// The task, as last read from the server.
+    pub(crate) task: RwSignal<TaskView>,
+    /// What was handed in, newest first.
+    pub(crate) attempts: RwSignal<Vec<AttemptView>>,
     /// The submission that counts, as read back from the server.
     pub(crate) submission: RwSignal<Option<SubmissionView>>,
     /// What is in the way.
     pub(crate) hurdle: RwSignal<Option<Hurdle>>,
+    /// Why the version before the one at hand was refused; the next press begins anew.
+    pub(crate) notice: RwSignal<Option<String>>,
     shelf: StoredValue<Shelf>,
     /// The number of the newest request or question; answers to older ones decide only when they are definite.
     ticket: StoredValue<u32>,
     asks: StoredValue<usize>,
     /// The server's own wish for the next pause, in milliseconds.
     retry_after_ms: StoredValue<u32>,
-    /// The task was handed in before this page was loaded, and takes nothing more.
-    settled: bool,
+    /// When the lease of a running execution ends, at the latest worth waiting for, in milliseconds from the last answer.
+    lease_ms: StoredValue<Option<u32>>,
+    /// Since when a refusal is in sight, by the reader's clock; `None`: there is none, or nobody has looked yet.
+    in_sight_since: StoredValue<Option<f64>>,
+    account: StoredValue<Option<AccountResource>>,
 }
 
 impl Machine {
     /// A machine at rest for a page.
-    pub(crate) fn new(page: &TaskPage, settled: bool) -> Self {
+    pub(crate) fn new(page: &TaskPage) -> Self {
         let mut intent = Intent::idle(
             page.task.id.clone(),
             page.student_id.clone(),
@@ -69,14 +92,31 @@ impl Machine {
         intent.ordinal = page.ordinal;
         Self {
             intent: RwSignal::new(intent),
+            task: RwSignal::new(page.task.clone()),
+            attempts: RwSignal::new(page.attempts.clone()),
             submission: RwSignal::new(page.task.submission.clone()),
             hurdle: RwSignal::new(None),
+            notice: RwSignal::new(None),
             shelf: StoredValue::new(Shelf::new(&page.student_id, &page.task.id)),
             ticket: StoredValue::new(0),
             asks: StoredValue::new(0),
             retry_after_ms: StoredValue::new(0),
-            settled,
+            lease_ms: StoredValue::new(None),
+            in_sight_since: StoredValue::new(None),
+            account: StoredValue::new(use_context()),
         }
+    }
+
+    /// Whether the task, as last read, takes nothing more of the version at hand.
+    pub(crate) fn is_settled(self) -> bool {
+        let version = self.intent.with(|intent| intent.submit_version);
+        self.task.with(|task| is_settled(task, version))
+    }
+
+    /// Whether the version at hand is handed in, from here or from elsewhere.
+    pub(crate) fn is_done(self) -> bool {
+        self.intent.with(|intent| intent.phase == Phase::Submitted)
+            || self.intent.with(Intent::is_open) && self.is_settled()
     }
 
     /// Where this task's intent and draft are kept.
@@ -94,8 +134,19 @@ impl Machine {
                 self.resume();
             });
         });
-        crate::pageshow::on_return(move || self.resume());
+        crate::pageshow::on_return(move || {
+            self.resume();
+            self.look_again();
+        });
         Effect::new(move || {
+            let look = move || {
+                if is_visible() && self.is_at_rest() {
+                    self.read_back();
+                }
+            };
+            if let Ok(timer) = set_interval_with_handle(look, LOOK_EVERY) {
+                on_cleanup(move || timer.clear());
+            }
             let listeners = [
                 window_event_listener(ev::online, move |_| self.look_again()),
                 window_event_listener(ev::offline, move |_| self.note_offline()),
@@ -115,11 +166,35 @@ impl Machine {
 
     /// The person pressed the button.
     pub(crate) fn press(self, content: String) {
+        if self.hurdle.get_untracked() == Some(Hurdle::SignedOut) || self.is_unseen() {
+            return;
+        }
         // RACE: another tab may have pressed since; its storage event may not have been delivered yet.
         self.adopt();
+        // A refusal that comes from there has not been seen here.
+        if self.is_unseen() || untrack(|| self.is_done()) {
+            return;
+        }
+        self.notice.set(None);
         self.asks.set_value(0);
         self.retry_after_ms.set_value(0);
         self.dispatch(ClientEvent::Press { content });
+    }
+
+    /// Whether there is a refusal that the person cannot have seen yet.
+    fn is_unseen(self) -> bool {
+        let refused = self
+            .intent
+            .with_untracked(|intent| matches!(intent.phase, Phase::Refused { .. }))
+            || self.notice.with_untracked(Option::is_some);
+        let seen = |since: f64| js_sys::Date::now() - since >= SEEN_MS;
+        refused && !self.in_sight_since.get_value().is_some_and(seen)
+    }
+
+    /// Notes that a refusal is in sight from now on, if the page is.
+    fn show_refusal(self) {
+        let since = is_visible().then(js_sys::Date::now);
+        self.in_sight_since.set_value(since);
     }
 
     /// Takes over what the storage holds, unless it belongs to a version that is done with.
@@ -135,10 +210,17 @@ impl Machine {
         if !follows(&own, &kept) {
             return;
         }
-        if self.settled && kept.is_open() {
+        if kept.is_open()
+            && self
+                .task
+                .with_untracked(|task| is_settled(task, kept.submit_version))
+        {
             kept.phase = Phase::Idle;
         }
         if kept != own {
+            if matches!(kept.phase, Phase::Refused { .. }) {
+                self.show_refusal();
+            }
             self.intent.try_set(kept);
         }
     }
@@ -167,13 +249,28 @@ impl Machine {
                 *hurdle = None;
             }
         });
+        if !is_visible() {
+            return;
+        }
+        if self.in_sight_since.get_value().is_none() {
+            self.show_refusal();
+        }
+        if self.is_at_rest() {
+            return self.read_back();
+        }
         let unknown = self
             .intent
             .try_with_untracked(|intent| intent.phase == Phase::Unknown);
-        if unknown == Some(true) && document().visibility_state() == VisibilityState::Visible {
+        if unknown == Some(true) {
             self.asks.set_value(0);
             self.ask_after(0);
         }
+    }
+
+    /// Whether nothing is on its way.
+    fn is_at_rest(self) -> bool {
+        let resting = |intent: &Intent| !matches!(intent.phase, Phase::Submitting | Phase::Unknown);
+        self.intent.try_with_untracked(resting) == Some(true)
     }
 
     fn note_offline(self) {
@@ -204,11 +301,13 @@ impl Machine {
         if phase == Phase::Submitted {
             shelf.forget_draft(&after.content);
         }
+        if matches!(phase, Phase::Refused { .. }) {
+            self.show_refusal();
+        }
         self.intent.try_set(after);
-        match phase {
-            Phase::Refused { code } if code == "already-submitted" => self.read_back(),
-            Phase::Submitted if self.is_submission_missing() => self.read_back(),
-            _ => {}
+        // What counts now, what it earned, and which version is current.
+        if matches!(phase, Phase::Refused { .. } | Phase::Submitted) {
+            self.read_back();
         }
         match todo {
             Todo::Rest => {}
@@ -260,10 +359,12 @@ impl Machine {
                 ..
             }) => self.confirmed(submission),
             Ok(reply) if reply.status == 202 || reply.status == 429 || reply.status >= 500 => {
-                self.not_yet(ticket, reply.retry_after);
+                self.not_yet(ticket, reply.retry_after, None);
             }
             // RACE: two tabs pressed at the same moment with different texts. What became of the other text decides what to say.
-            Ok(reply) if reply.code.as_deref() == Some("key-reused") => self.not_yet(ticket, None),
+            Ok(reply) if reply.code.as_deref() == Some("key-reused") => {
+                self.not_yet(ticket, None, None)
+            }
             Ok(reply) => self.refused(reply.code),
         }
     }
@@ -296,17 +397,38 @@ impl Machine {
         match status.map(|s| (s.state, s)) {
             Some((RecordState::Succeeded, status)) => self.confirmed(status.submission),
             Some((RecordState::FailedFinal, status)) => self.refused(status.code),
-            Some((RecordState::Processing, _)) if self.asks.get_value() < BACK_OFF_MS.len() => {
-                self.not_yet(ticket, None);
+            // Its owner is alive. When the lease has run out, only a repeated request moves it on: that one verifies.
+            Some((RecordState::Processing, status))
+                if status.lease_remaining_ms.is_none_or(|ms| ms > 0) =>
+            {
+                let lease = status
+                    .lease_remaining_ms
+                    .and_then(|ms| u32::try_from(ms).ok());
+                self.not_yet(ticket, None, lease);
             }
-            // It never arrived, or only a repeated request moves it on: one verifies what an owner that died left behind.
+            // It never arrived, it failed for now, or its owner is gone.
             _ if self.is_current(ticket) => self.dispatch(ClientEvent::NeverArrived),
             _ => {}
         }
     }
 
+    /// The server answered somebody who is signed in.
+    fn clear_hurdle(self) {
+        let before = self.hurdle.try_update(Option::take).flatten();
+        if before == Some(Hurdle::SignedOut) {
+            self.read_account();
+        }
+    }
+
+    /// The frame shows a name that does not hold any more.
+    fn read_account(self) {
+        if let Some(Some(account)) = self.account.try_get_value() {
+            account.0.refetch();
+        }
+    }
+
     fn confirmed(self, submission: Option<SubmissionView>) {
-        self.hurdle.try_set(None);
+        self.clear_hurdle();
         let sent = self
             .intent
             .try_with_untracked(|intent| intent.content.clone());
@@ -326,14 +448,15 @@ impl Machine {
     }
 
     fn refused(self, code: Option<String>) {
-        self.hurdle.try_set(None);
+        self.clear_hurdle();
         let code = code.unwrap_or_else(|| "other".to_owned());
         self.dispatch(ClientEvent::Refused { code });
     }
 
-    fn not_yet(self, ticket: u32, retry_after: Option<u32>) {
-        self.hurdle.try_set(None);
+    fn not_yet(self, ticket: u32, retry_after: Option<u32>, lease_ms: Option<u32>) {
+        self.clear_hurdle();
         if self.is_current(ticket) {
+            self.lease_ms.set_value(lease_ms);
             self.retry_after_ms
                 .set_value(retry_after.unwrap_or(0).saturating_mul(1_000));
             self.dispatch(ClientEvent::NotYet);
@@ -348,6 +471,7 @@ impl Machine {
             FaultKind::SignedOut | FaultKind::WrongRole => {
                 // The intent is kept as unknown and goes on after the next sign-in; asking again now would not help.
                 self.hurdle.try_set(Some(Hurdle::SignedOut));
+                self.read_account();
             }
             FaultKind::Network if !window().navigator().on_line() => self.note_offline(),
             _ => {}
@@ -355,7 +479,7 @@ impl Machine {
         self.dispatch(ClientEvent::NoAnswer);
     }
 
-    /// Reads the submission that counts.
+    /// Reads how the task stands now.
     fn read_back(self) {
         let Some(task_id) = self
             .intent
@@ -364,12 +488,51 @@ impl Machine {
             return;
         };
         spawn_local(async move {
-            if let Ok(TaskPage { task, .. }) = load_task(task_id, None).await
-                && task.submission.is_some()
-            {
-                self.submission.try_set(task.submission);
+            if let Ok(page) = load_task(task_id, None, None).await {
+                self.take(page);
             }
         });
+    }
+
+    /// Takes over how the task stands, and moves on to the version that is current when nothing is on its way.
+    fn take(self, page: TaskPage) {
+        let TaskPage { task, attempts, .. } = page;
+        let Some(before) = self.intent.try_get_untracked() else {
+            return;
+        };
+        let reopened = task.kind == TaskKind::Assignment
+            && task.status == TaskStatus::Pending
+            && before.phase == Phase::Submitted
+            && before.submit_version < task.submit_version;
+        let after = if reopened {
+            Intent::idle(
+                before.task_id.clone(),
+                before.student_id.clone(),
+                task.submit_version,
+                before.client_id.clone(),
+            )
+        } else {
+            before.clone().for_version(task.submit_version)
+        };
+        if let (Phase::Refused { code }, Phase::Idle) = (&before.phase, &after.phase) {
+            self.notice.set(Some(code.clone()));
+        }
+        if task.submission.is_some()
+            && self
+                .submission
+                .with_untracked(|known| *known != task.submission)
+        {
+            self.submission.set(task.submission.clone());
+        }
+        if self.attempts.with_untracked(|known| *known != attempts) {
+            self.attempts.set(attempts);
+        }
+        if self.task.with_untracked(|known| *known != task) {
+            self.task.set(task);
+        }
+        if after != before {
+            self.intent.set(after);
+        }
     }
 
     fn pause_ms(self) -> u32 {
@@ -378,18 +541,11 @@ impl Machine {
         }
         let asks = self.asks.get_value().min(BACK_OFF_MS.len() - 1);
         let pause = BACK_OFF_MS[asks].max(self.retry_after_ms.get_value());
+        // No longer than the owner can be alive: the question after that sends the request again.
+        let lease = self.lease_ms.get_value().unwrap_or(u32::MAX);
+        let pause = pause.min(lease.saturating_add(LEASE_MARGIN_MS));
         let jitter = f64::from(pause) * JITTER * js_sys::Math::random();
         pause.saturating_add(jitter as u32)
-    }
-
-    fn is_submission_missing(self) -> bool {
-        let version = self
-            .intent
-            .try_with_untracked(|intent| intent.submit_version);
-        let known = self
-            .submission
-            .try_with_untracked(|s| s.as_ref().map(|s| s.submit_version));
-        known.flatten() != version
     }
 
     fn is_about(self, key: &str) -> bool {
@@ -408,6 +564,17 @@ impl Machine {
     fn is_current(self, ticket: u32) -> bool {
         self.ticket.try_get_value() == Some(ticket)
     }
+}
+
+/// Whether a task takes nothing more of this version: an assignment that was handed in.
+fn is_settled(task: &TaskView, submit_version: i32) -> bool {
+    task.kind == TaskKind::Assignment
+        && task.status == TaskStatus::Submitted
+        && task.submit_version <= submit_version
+}
+
+fn is_visible() -> bool {
+    document().visibility_state() == VisibilityState::Visible
 }
 
 /// Whether a page whose own intent is `own` takes over what another tab has `kept` for the same version.

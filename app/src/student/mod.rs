@@ -8,6 +8,6 @@ mod rewards_api;
 mod storage;
 mod task;
 
-pub(crate) use list::TaskListPage;
+pub(crate) use list::{Due, TaskFacts, TaskListPage, kind_word, row_key};
 pub(crate) use rewards::RewardsPage;
-pub(crate) use task::TaskDetailPage;
+pub(crate) use task::{AttemptRow, TaskDetailPage};

@@ -4,19 +4,20 @@ use domain::{
     RecordState,
     action::TaskKind,
     phase::Phase,
-    view::{SubmissionView, TaskStatus, TaskView},
+    view::{AttemptView, SubmissionView, TaskStatus},
 };
 use leptos::{ev, html, prelude::*};
 use leptos_router::hooks::{use_params_map, use_query_map};
 
 use super::{
     api::{Asked, TaskPage, load_task},
-    list::TaskFacts,
+    list::{TaskFacts, row_key},
     machine::{Hurdle, Machine},
 };
 use crate::{
     components::{At, PageHead, Shape, Skeleton, TaskBadge, fault_view, icon},
-    text::{fill, words},
+    device, path,
+    text::{fill, grouped, words},
 };
 
 /// `/tasks/{id}`.
@@ -27,9 +28,10 @@ pub(crate) fn TaskDetailPage() -> impl IntoView {
     // What a form without JavaScript left in the address; later moves of this page do not depend on it.
     let request = query.read_untracked().get("request");
     let refused = query.read_untracked().get("refused");
+    let attempt = query.read_untracked().get("attempt");
     let page = Resource::new(
         move || task_id.get(),
-        move |id| load_task(id, request.clone()),
+        move |id| load_task(id, request.clone(), attempt.clone()),
     );
     view! {
         <div class="page page-narrow">
@@ -52,28 +54,15 @@ pub(crate) fn TaskDetailPage() -> impl IntoView {
 #[component]
 fn Task(page: TaskPage, refused: Option<String>) -> impl IntoView {
     let words = words();
-    let TaskView { kind, status, .. } = page.task;
-    let practice = kind == TaskKind::Practice;
-    let settled = !practice && status == TaskStatus::Submitted;
-    let machine = Machine::new(&page, settled);
+    let practice = page.task.kind == TaskKind::Practice;
+    let machine = Machine::new(&page);
     machine.start();
 
-    let done = Memo::new(move |_| {
-        machine.intent.with(|intent| match intent.phase {
-            Phase::Submitted => true,
-            Phase::Idle => settled,
-            _ => false,
-        })
-    });
-    let badge = move || {
-        if done.get() {
-            TaskStatus::Submitted
-        } else {
-            status
-        }
+    let done = Memo::new(move |_| machine.is_done());
+    let badge = move || match machine.task.with(|task| task.status) {
+        _ if done.get() => TaskStatus::Submitted,
+        status => status,
     };
-    let closed = page.task.closes_at.clone();
-    let task = page.task.clone();
     let attempt = move || {
         practice.then(|| {
             let n = machine
@@ -83,23 +72,85 @@ fn Task(page: TaskPage, refused: Option<String>) -> impl IntoView {
             view! { <span>{fill(words.attempt, &[("n", &n)])}</span> }
         })
     };
+    let facts = Memo::new(move |_| machine.task.with(row_key));
+    let (client_id, task_id) = (page.client_id.clone(), page.task.id.clone());
+    let shown = page.shown.clone();
     view! {
         <PageHead title=page.task.title.clone()>
             {move || view! { <TaskBadge status=badge()/> }}
         </PageHead>
         <p class="task-facts">
-            <TaskFacts task=task/>
+            {move || {
+                facts.track();
+                view! { <TaskFacts task=machine.task.get_untracked()/> }
+            }}
             {attempt}
-            {closed.map(|at| view! { <span>{words.closed_since} " " <At at=at/></span> })}
         </p>
         <div class="instructions">{page.task.instructions.clone()}</div>
         <Answer page=page refused=refused machine=machine done=done/>
         {move || {
-            machine
-                .submission
-                .get()
-                .map(|submission| view! { <Submitted submission=submission current=done.get() || !practice practice=practice/> })
+            let current = done.get() && !practice;
+            // What was just handed in comes before what the address asked for.
+            let sent = machine.intent.with(|intent| intent.phase == Phase::Submitted);
+            let shown = shown.clone().filter(|_| !sent).or_else(|| machine.submission.get());
+            shown.map(|submission| view! { <Submitted submission=submission current=current practice=practice/> })
         }}
+        <Attempts machine=machine client_id=client_id task_id=task_id practice=practice/>
+    }
+}
+
+/// Everything that was handed in for this task, when there is more than what stands above.
+#[component]
+fn Attempts(machine: Machine, client_id: String, task_id: String, practice: bool) -> impl IntoView {
+    let words = words();
+    let title = if practice {
+        words.attempts_title
+    } else {
+        words.versions_title
+    };
+    let many = move || machine.attempts.with(|attempts| attempts.len() > 1);
+    view! {
+        <section class="attempts" hidden=move || !many()>
+            <h2>{title}</h2>
+            <ol class="task-list">
+                <For
+                    each=move || machine.attempts.get()
+                    key=|attempt| (attempt.id.clone(), attempt.points)
+                    let:attempt
+                >
+                    <AttemptRow href=format!("/tasks/{task_id}?attempt={}", attempt.id) attempt=attempt own=client_id.clone() practice=practice/>
+                </For>
+            </ol>
+        </section>
+    }
+}
+
+/// One submission in a list of them.
+#[component]
+pub(crate) fn AttemptRow(
+    attempt: AttemptView,
+    href: String,
+    own: String,
+    practice: bool,
+) -> impl IntoView {
+    let words = words();
+    let n = if practice {
+        words.attempt
+    } else {
+        words.version
+    };
+    let n = fill(n, &[("n", &attempt.submit_version.to_string())]);
+    let from = device::place(words, attempt.client_id.as_deref(), &own);
+    let points = (attempt.points != 0).then(|| {
+        let text = fill(words.points_earned, &[("n", &grouped(attempt.points))]);
+        view! { <span class="number">{text}</span> }
+    });
+    view! {
+        <li class="task-row">
+            <a class="task-link" href=href rel="external">{n}</a>
+            <span class="task-facts"><At at=attempt.created_at/> <span>{from}</span> {points}</span>
+            <span class="excerpt">{attempt.excerpt}</span>
+        </li>
     }
 }
 
@@ -116,8 +167,12 @@ fn Answer(
     let (blank, drafted) = (RwSignal::new(false), RwSignal::new(false));
     let typed_here = StoredValue::new(false);
     let practice = page.task.kind == TaskKind::Practice;
-    let settled = !practice && page.task.status == TaskStatus::Submitted;
+    let holds_text = RwSignal::new(false);
+    // Handed in before this page was loaded: there is nothing to write, unless this device still holds something that was not sent.
+    let was_settled = machine.is_settled();
+    let at_rest = Memo::new(move |_| was_settled && done.get() && !holds_text.get());
     let locked = Memo::new(move |_| machine.intent.with(|intent| !intent.is_open()));
+    let signed_out = Memo::new(move |_| machine.hurdle.get() == Some(Hurdle::SignedOut));
 
     // Text that was typed here is never overwritten, neither by a draft nor by what another tab sent.
     Effect::new(move || {
@@ -129,12 +184,36 @@ fn Answer(
             Some(_) if typed_here.get_value() && !area.value().is_empty() => {}
             Some(sent) => area.set_value(&sent),
             None if area.value().is_empty() => {
-                if let Some(draft) = machine.shelf().draft() {
-                    area.set_value(&draft);
-                    drafted.set(true);
+                let submitted = machine
+                    .submission
+                    .with_untracked(|s| s.as_ref().map(|s| s.content.clone()));
+                match machine.shelf().draft() {
+                    // Another device has handed in the same.
+                    Some(draft) if Some(&draft) == submitted.as_ref() => {
+                        machine.shelf().forget_draft(&draft)
+                    }
+                    Some(draft) => {
+                        area.set_value(&draft);
+                        drafted.set(true);
+                    }
+                    None => {}
                 }
             }
             None => {}
+        }
+        holds_text.set(!area.value().is_empty());
+    });
+    // What stands here is what was handed in elsewhere: then it is simply done.
+    Effect::new(move || {
+        let submitted = machine
+            .submission
+            .with(|s| s.as_ref().map(|s| s.content.clone()));
+        let (Some(area), Some(submitted)) = (area.get(), submitted) else {
+            return;
+        };
+        if done.get() && area.value() == submitted {
+            drafted.set(false);
+            machine.shelf().forget_draft(&submitted);
         }
     });
     let typed = move |_| {
@@ -171,23 +250,25 @@ fn Answer(
     };
     // The second half of a slow double click meant the button as it was at the first.
     let click = move |event: ev::MouseEvent| {
-        if event.detail() > 1 {
+        if event.detail() > 1 || signed_out.get_untracked() {
             event.prevent_default();
         }
     };
     let shortcut = move |event: ev::KeyboardEvent| {
         if event.key() == "Enter" && (event.ctrl_key() || event.meta_key()) {
             event.prevent_default();
-            press();
+            if !event.repeat() && !done.get_untracked() {
+                press();
+            }
         }
     };
     let unknown = Memo::new(move |_| machine.intent.with(|intent| intent.phase == Phase::Unknown));
     let label = move || match (done.get(), practice) {
         (true, true) => words.next_attempt,
-        (true, false) => words.phase_submitted,
-        (false, _) if unknown.get() => words.submit_retry,
-        (false, _) => words.submit,
+        (false, _) if unknown.get() && !signed_out.get() => words.submit_retry,
+        _ => words.submit,
     };
+    let disabled = move || (spent() || signed_out.get()).then_some("true");
     let (task_id, version) = (page.task.id.clone(), page.task.submit_version);
     view! {
         <form class="answer" class:is-done=move || done.get() method="post" action="/api/fn/submit_task" on:submit=submit>
@@ -195,7 +276,7 @@ fn Answer(
             <input type="hidden" name="submit_version" value=version/>
             <input type="hidden" name="client_id" value=page.client_id/>
             <input type="hidden" name="key" value=page.key/>
-            <div class="editor" hidden=settled>
+            <div class="editor" hidden=move || at_rest.get()>
                 <label for="content">{words.your_answer}</label>
                 <textarea
                     id="content" name="content" rows="10" required=move || !done.get() node_ref=area
@@ -203,9 +284,7 @@ fn Answer(
                 ></textarea>
             </div>
             <div class="actions">
-                {(!settled).then(|| view! {
-                    <button class="primary" on:click=click aria-disabled=move || spent().then_some("true")>{label}</button>
-                })}
+                <button class="primary" hidden=move || at_rest.get() on:click=click aria-disabled=disabled>{label}</button>
                 <p class="phase" role="status" aria-live="polite">
                     <PhaseLine machine=machine done=done asked=page.asked refused=refused blank=blank drafted=drafted/>
                 </p>
@@ -226,10 +305,16 @@ fn PhaseLine(
 ) -> impl IntoView {
     let words = words();
     let phase = Memo::new(move |_| machine.intent.with(|intent| intent.phase.clone()));
+    // Before anything else that a form without a script can be told: its own text did not go in.
+    let asked_refusal = asked
+        .as_ref()
+        .and_then(|asked| asked.status.as_ref())
+        .filter(|status| status.state == RecordState::FailedFinal)
+        .and_then(|status| status.code.clone());
     let (asked, refused) = (StoredValue::new(asked), StoredValue::new(refused));
     move || {
         if machine.hurdle.get() == Some(Hurdle::SignedOut) {
-            return view! { <span class="phase-refused">{icon(Shape::BarredSquare)} <span>{words.phase_signed_out} " " <a href="/" rel="external">{words.sign_in}</a></span></span> }.into_any();
+            return view! { <span class="phase-refused">{icon(Shape::BarredSquare)} <span>{words.phase_signed_out} " " <a href=machine.task.with(|task| path::sign_in(&format!("/tasks/{}", task.id))) rel="external">{words.sign_in}</a></span></span> }.into_any();
         }
         match phase.get() {
             Phase::Submitting => {
@@ -244,10 +329,16 @@ fn PhaseLine(
                 };
                 view! { <span class="phase-unknown">{icon(Shape::Question)} {text}</span> }.into_any()
             }
-            Phase::Refused { code } => {
-                view! { <span class="phase-refused">{icon(Shape::BarredSquare)} {words.refusal(&code)}</span> }.into_any()
-            }
+            Phase::Refused { code } => refusal_line(machine, &code),
             Phase::Submitted => done_line(machine),
+            Phase::Idle if asked_refusal.is_some() && !drafted.get() => {
+                refusal_line(machine, asked_refusal.as_deref().unwrap_or_default())
+            }
+            Phase::Idle if machine.notice.with(Option::is_some) => {
+                refusal_line(machine, &machine.notice.get().unwrap_or_default())
+            }
+            // What was typed here and is not what counts is said to be that.
+            Phase::Idle if done.get() && drafted.get() => refusal_line(machine, "already-submitted"),
             Phase::Idle if done.get() => done_line(machine),
             Phase::Idle if blank.get() => {
                 view! { <span class="phase-refused">{icon(Shape::BarredSquare)} {words.phase_blank}</span> }.into_any()
@@ -266,12 +357,61 @@ fn PhaseLine(
     }
 }
 
+/// When and from where it was submitted, and what it earned.
 fn done_line(machine: Machine) -> AnyView {
-    let at = machine
+    let words = words();
+    let points = machine
+        .attempts
+        .with(|attempts| attempts.first().map_or(0, |attempt| attempt.points));
+    let points = (points != 0).then(|| {
+        let text = fill(words.points_earned, &[("n", &grouped(points))]);
+        view! { " · " <span class="number">{text}</span> }
+    });
+    view! {
+        <span class="phase-submitted">
+            {icon(Shape::Check)}
+            <span>{words.phase_submitted} " " {origin(machine)} {points}</span>
+        </span>
+    }
+    .into_any()
+}
+
+/// Why it was refused; when another submission counts, also when and from where that came.
+fn refusal_line(machine: Machine, code: &str) -> AnyView {
+    let words = words();
+    let practice = machine.task.with(|task| task.kind == TaskKind::Practice);
+    let text = if practice && code == "already-submitted" {
+        words.refused_attempt_taken
+    } else {
+        words.refusal(code)
+    };
+    let first = (code == "already-submitted").then(|| origin(machine));
+    view! {
+        <span class="phase-refused">
+            {icon(Shape::BarredSquare)}
+            <span>{text} {first.map(|first| view! { " (" {first} ")" })}</span>
+        </span>
+    }
+    .into_any()
+}
+
+/// When the submission that counts was written, and from where.
+fn origin(machine: Machine) -> AnyView {
+    let words = words();
+    let Some(at) = machine
         .submission
-        .get()
-        .map(|s| view! { " " <At at=s.created_at today=true/> });
-    view! { <span class="phase-submitted">{icon(Shape::Check)} <span>{words().phase_submitted} {at}</span></span> }.into_any()
+        .with(|s| s.as_ref().map(|s| s.created_at.clone()))
+    else {
+        return ().into_any();
+    };
+    // The list is read after the submission; until then nothing is said of the device.
+    let from = machine.attempts.with(|attempts| {
+        let newest = attempts.iter().find(|attempt| attempt.created_at == at)?;
+        let own = machine.intent.with(|intent| intent.client_id.clone());
+        Some(device::place(words, newest.client_id.as_deref(), &own))
+    });
+    view! { <At at=at today=true/> {from.map(|from| view! { " · " <span>{from}</span> })} }
+        .into_any()
 }
 
 /// What became of the request of a form that no script sent.
@@ -313,18 +453,19 @@ fn asked_line(asked: Asked) -> AnyView {
 #[component]
 fn Submitted(submission: SubmissionView, current: bool, practice: bool) -> impl IntoView {
     let words = words();
-    let title = if current {
-        words.submitted_content
-    } else {
-        words.submitted_last
+    let title = match (current, practice) {
+        (true, _) => words.your_answer.to_owned(),
+        (false, true) => fill(
+            words.attempt,
+            &[("n", &submission.submit_version.to_string())],
+        ),
+        (false, false) => words.submitted_last.to_owned(),
     };
-    let attempt = practice.then(|| {
-        view! { <span>{fill(words.attempt, &[("n", &submission.submit_version.to_string())])}</span> }
-    });
     view! {
         <section class="submitted">
             <h2>{title}</h2>
-            <p class="task-facts">{attempt} <At at=submission.created_at/></p>
+            // Of what counts now the line above says when.
+            {(!current).then(|| view! { <p class="task-facts"><At at=submission.created_at focus=true/></p> })}
             <div class="content">{submission.content}</div>
         </section>
     }

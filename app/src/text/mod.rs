@@ -130,6 +130,20 @@ impl Words {
         }
     }
 
+    /// Why a task was not made, in words for the teacher.
+    pub(crate) fn task_refusal(&self, code: &str) -> &'static str {
+        match code {
+            "title" => self.task_refused_title,
+            "instructions" => self.task_refused_instructions,
+            "time" => self.task_refused_time,
+            "closes-before-due" => self.task_refused_order,
+            "closed-already" => self.task_refused_closed,
+            "key-reused" | "key-invalid" => self.task_refused_key,
+            "not-found" => self.task_refused_class,
+            _ => self.task_refused_failed,
+        }
+    }
+
     /// Why a redemption was refused, in words for the student.
     pub(crate) fn reward_refusal(&self, code: &str) -> &'static str {
         match code {

@@ -42,6 +42,7 @@ pub const POINTS_REDEEM: ActionType = ActionType::new("points_redeem");
     Copy,
     PartialEq,
     Eq,
+    Hash,
     Serialize,
     Deserialize,
     strum::Display,

@@ -14,6 +14,7 @@ pub mod problem;
 pub mod role;
 pub mod state;
 pub mod symptom;
+pub mod teaching;
 pub mod view;
 
 pub use action::ActionType;

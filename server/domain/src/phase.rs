@@ -117,6 +117,19 @@ impl Intent {
         matches!(self.phase, Phase::Idle | Phase::Refused { .. })
     }
 
+    /// The intent for the version that is current now. What was sent keeps its version: only an open intent moves on, and with
+    /// another version its counting of intents begins anew.
+    #[must_use]
+    pub fn for_version(mut self, submit_version: i32) -> Self {
+        if self.is_open() && self.submit_version != submit_version {
+            self.submit_version = submit_version;
+            self.ordinal = 1;
+            // A press out of a refusal counts on; the first press of a version has no refusal behind it.
+            self.phase = Phase::Idle;
+        }
+        self
+    }
+
     /// The intent after an event, and what to do. Events that do not fit the phase change nothing.
     #[must_use]
     pub fn apply(mut self, event: ClientEvent) -> (Self, Todo) {
@@ -219,6 +232,79 @@ mod tests {
         let (sent, _) = idle().apply(press("x"));
         let (resumed, todo) = sent.resume();
         assert_eq!((resumed.phase, todo), (Phase::Unknown, Todo::Ask));
+    }
+
+    #[test]
+    fn only_what_is_not_on_its_way_moves_on_to_another_version() {
+        let (sent, _) = idle().apply(press("x"));
+        assert_eq!(sent.clone().for_version(2), sent);
+        let (refused, _) = sent.apply(ClientEvent::Refused {
+            code: "version-not-current".into(),
+        });
+        let (next, _) = refused.for_version(2).apply(press("x"));
+        assert_eq!(next.key(), "task_submit:7:12:2:c");
+        assert_eq!(idle().for_version(1), idle());
+    }
+
+    /// A row of the table that the client for other front ends is tested by too.
+    #[derive(Deserialize)]
+    struct Row {
+        phase: String,
+        event: String,
+        to: String,
+        todo: String,
+        key: String,
+        content: String,
+    }
+
+    fn phase(name: &str) -> Phase {
+        match name {
+            "idle" => Phase::Idle,
+            "submitting" => Phase::Submitting,
+            "unknown" => Phase::Unknown,
+            "submitted" => Phase::Submitted,
+            _ => Phase::Refused {
+                code: "task-closed".into(),
+            },
+        }
+    }
+
+    fn event(name: &str) -> ClientEvent {
+        match name {
+            "press" => press("new"),
+            "no_answer" => ClientEvent::NoAnswer,
+            "not_yet" => ClientEvent::NotYet,
+            "never_arrived" => ClientEvent::NeverArrived,
+            "confirmed" => ClientEvent::Confirmed,
+            _ => ClientEvent::Refused {
+                code: "task-closed".into(),
+            },
+        }
+    }
+
+    #[test]
+    fn the_client_for_other_front_ends_has_the_same_table() {
+        let table = include_str!("../../../end2end/client/phases.json");
+        let rows: Vec<Row> = serde_json::from_str(table).expect("a table");
+        assert_eq!(rows.len(), 5 * 6, "every phase and every event");
+        for row in rows {
+            let mut intent = Intent::idle("7".into(), "12".into(), 3, "c".into());
+            (intent.ordinal, intent.content) = (2, "old".into());
+            intent.phase = phase(&row.phase);
+            let (after, todo) = intent.apply(event(&row.event));
+            let todo = match todo {
+                Todo::Rest => "rest",
+                Todo::Send => "send",
+                Todo::Ask => "ask",
+            };
+            assert_eq!(
+                (&after.phase, todo, after.key(), &after.content),
+                (&phase(&row.to), &*row.todo, row.key, &row.content),
+                "{} {}",
+                row.phase,
+                row.event
+            );
+        }
     }
 
     fn any_event() -> impl Strategy<Value = ClientEvent> {

@@ -7,6 +7,7 @@
 
 mod actor;
 mod answer;
+mod classroom;
 mod compensate;
 mod config;
 pub mod crash;
@@ -24,6 +25,7 @@ mod relay;
 mod scanner;
 mod store;
 mod submit;
+mod teaching;
 pub mod trace;
 mod verify;
 pub mod watch;
@@ -42,3 +44,4 @@ pub use store::actions::{
     Action, Call, CallAnswer, ClaimRef, Evidence, Outside, Policy, Probe, Question, REGISTRY,
     ReadError, ReadRequest, Registry, Verdict,
 };
+pub use teaching::Assigned;

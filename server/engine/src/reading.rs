@@ -1,19 +1,16 @@
-//! Everything that is only shown: tasks, reports, requests, the panel.
+//! What is only shown, besides how tasks stand: submissions, requests, points, rewards, the panel.
 
 use domain::{
-    IdempotencyKey, Role,
+    IdempotencyKey,
     view::{
-        ActionCounters, ChildReport, ClassProgress, ClassView, Counters, PanelView, RedemptionView,
-        RequestView, RewardView, SeriesPoint, StudentProgress, StudentView, SubmissionView,
-        TaskView, Window,
+        ActionCounters, Counters, PanelView, RedemptionView, RequestView, RewardView, SeriesPoint,
+        SubmissionView, Window,
     },
 };
 
 use crate::{
     Actor, Engine, StoreError,
-    store::{
-        actions::REGISTRY, panel, progress, redemption, rfc3339, task, transaction::begin_reading,
-    },
+    store::{actions::REGISTRY, panel, redemption, rfc3339, task, transaction::begin_reading},
 };
 
 /// The longest page of a list.
@@ -22,29 +19,6 @@ pub(crate) const MAX_PAGE: u32 = 200;
 pub(crate) const DEFAULT_PAGE: u32 = 50;
 
 impl Engine {
-    /// The tasks of a student.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn list_tasks(&self, actor: &Actor) -> Result<Vec<TaskView>, StoreError> {
-        task::list_tasks(&self.0.pools.reading, actor).await
-    }
-
-    /// A task of a student; `None` when there is none of this id for them.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn find_task(
-        &self,
-        actor: &Actor,
-        task_id: &str,
-    ) -> Result<Option<TaskView>, StoreError> {
-        let Ok(task_id) = task_id.parse() else {
-            return Ok(None);
-        };
-        task::find_task(&self.0.pools.reading, actor, task_id).await
-    }
-
     /// A submission that this account may see.
     ///
     /// # Errors
@@ -112,75 +86,6 @@ impl Engine {
         let Ok(id) = id.parse() else { return Ok(None) };
         let row = redemption::find_redemption(&self.0.pools.reading, actor.id, id).await?;
         Ok(row.map(Into::into))
-    }
-
-    /// The classes that this teacher teaches.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn list_classes(&self, actor: &Actor) -> Result<Vec<ClassView>, StoreError> {
-        Ok(progress::list_classes(&self.0.pools.reading, actor).await?)
-    }
-
-    /// How a class stands; `None` when this teacher does not teach it.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn class_progress(
-        &self,
-        actor: &Actor,
-        class_id: &str,
-    ) -> Result<Option<ClassProgress>, StoreError> {
-        let classes = self.list_classes(actor).await?;
-        let Some(class) = classes.into_iter().find(|class| class.id == class_id) else {
-            return Ok(None);
-        };
-        let Ok(id) = class_id.parse() else {
-            return Ok(None);
-        };
-        let mut students: Vec<StudentProgress> = Vec::new();
-        for (student, task) in progress::list_class_progress(&self.0.pools.reading, id).await? {
-            match students.last_mut().filter(|last| last.id == student.id) {
-                Some(last) => last.tasks.push(task),
-                None => students.push(StudentProgress {
-                    id: student.id,
-                    name: student.name,
-                    tasks: vec![task],
-                }),
-            }
-        }
-        Ok(Some(ClassProgress { class, students }))
-    }
-
-    /// The children of this parent.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn list_children(&self, actor: &Actor) -> Result<Vec<StudentView>, StoreError> {
-        if actor.role != Role::Parent {
-            return Ok(Vec::new());
-        }
-        Ok(progress::list_children(&self.0.pools.reading, actor).await?)
-    }
-
-    /// How a child stands; `None` when it is not this parent's.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn child_report(
-        &self,
-        actor: &Actor,
-        child_id: &str,
-    ) -> Result<Option<ChildReport>, StoreError> {
-        let children = self.list_children(actor).await?;
-        let Some(child) = children.into_iter().find(|child| child.id == child_id) else {
-            return Ok(None);
-        };
-        let Ok(id) = child_id.parse() else {
-            return Ok(None);
-        };
-        let tasks = progress::list_student_progress(&self.0.pools.reading, id).await?;
-        Ok(Some(ChildReport { child, tasks }))
     }
 
     /// The panel's numbers, all of one moment.

@@ -26,8 +26,8 @@ use crate::auth::Signed;
 /// The longest wait that a caller may ask for.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-const IDEMPOTENCY_STATUS: HeaderName = HeaderName::from_static("idempotency-status");
-const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+pub(super) const IDEMPOTENCY_STATUS: HeaderName = HeaderName::from_static("idempotency-status");
+pub(super) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 
 /// One route for each action in the registry.

@@ -36,6 +36,7 @@ pub mod reports;
 pub mod rewards;
 pub mod session;
 pub mod tasks;
+pub mod teaching;
 pub mod trace;
 
 use crate::auth::identify;
@@ -77,6 +78,7 @@ pub fn router(state: AppState) -> Router {
         .merge(actions::router().with_state(state.engine.clone()))
         .merge(tasks::router())
         .merge(reports::router())
+        .merge(teaching::router())
         .merge(rewards::router())
         .merge(panel::router())
         .merge(compensations::router())

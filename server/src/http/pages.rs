@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use app::{App, shell};
+use app::{App, path, shell};
 use axum::{
     Form, Router,
     extract::{FromRef, Request},
@@ -170,11 +170,7 @@ const LANGUAGE_DAYS: i64 = 365;
 
 async fn choose_language(jar: CookieJar, Form(form): Form<Language>) -> Response {
     let known = matches!(form.lang.as_str(), "zh" | "en");
-    // Only a path of this site: anything else would send people to strangers.
-    let ours = form.back.starts_with('/')
-        && !form.back.starts_with("//")
-        && !form.back.contains(['\\', '\r', '\n']);
-    let back = Redirect::to(if ours { &form.back } else { "/" });
+    let back = Redirect::to(path::own(&form.back).unwrap_or("/"));
     if !known {
         return back.into_response();
     }

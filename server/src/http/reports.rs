@@ -2,17 +2,22 @@
 
 use axum::{
     Json, Router,
-    extract::{Path, State},
+    extract::{Path, Query, State, rejection::QueryRejection},
     routing::get,
 };
 use domain::{
     Role,
-    view::{ChildReport, ClassProgress, ClassView, StudentView},
+    view::{ChildReport, ClassProgress, ClassView, StudentFilter, StudentView},
 };
 use engine::Engine;
 use serde::Serialize;
 
-use super::{AppState, problem::ApiProblem, tasks::found};
+use super::{
+    AppState,
+    problem::ApiProblem,
+    query::{check_list, checked},
+    tasks::found,
+};
 use crate::auth::Signed;
 
 /// The routes, below the API's root.
@@ -50,9 +55,12 @@ async fn show_progress(
     State(engine): State<Engine>,
     signed: Signed,
     Path(id): Path<String>,
+    query: Result<Query<StudentFilter>, QueryRejection>,
 ) -> Result<Json<ClassProgress>, ApiProblem> {
     let actor = signed.require(&[Role::Teacher])?;
-    found(engine.class_progress(&actor, &id).await?)
+    let filter = checked(query)?;
+    check_list(filter.limit, &[&filter.q])?;
+    found(engine.class_progress(&actor, &id, &filter).await?)
 }
 
 async fn list_children(

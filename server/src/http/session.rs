@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use app::path;
 use axum::{
     Extension, Form, Json, Router,
     extract::State,
@@ -45,6 +46,14 @@ pub fn forms() -> Router<AppState> {
 pub(super) struct Credentials {
     username: String,
     password: String,
+}
+
+/// Name and password from the page's form, and the page that was wanted.
+#[derive(Deserialize)]
+struct SignInForm {
+    username: String,
+    password: String,
+    next: Option<String>,
 }
 
 /// What somebody gets who signed in.
@@ -98,19 +107,25 @@ async fn sign_in_form(
     State(state): State<AppState>,
     Extension(peer): Extension<Peer>,
     jar: CookieJar,
-    Form(credentials): Form<Credentials>,
+    Form(form): Form<SignInForm>,
 ) -> Result<Response, ApiProblem> {
-    let name = utf8_percent_encode(&credentials.username, NON_ALPHANUMERIC).to_string();
+    let escaped = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let mut query = format!("name={}", escaped(&form.username));
+    let next = form.next.as_deref().and_then(path::own);
+    if let Some(next) = next {
+        query += &format!("&next={}", escaped(next));
+    }
+    let credentials = Credentials {
+        username: form.username,
+        password: form.password,
+    };
     Ok(match check(&state, peer, credentials).await? {
         SignIn::Done(actor, token) => {
-            (jar.add(cookie(&token)), Redirect::to(actor.role.home())).into_response()
+            let to = next.unwrap_or_else(|| actor.role.home());
+            (jar.add(cookie(&token)), Redirect::to(to)).into_response()
         }
-        SignIn::Failed => {
-            Redirect::to(&format!("/?error=sign-in-failed&name={name}")).into_response()
-        }
-        SignIn::TooMany(_) => {
-            Redirect::to(&format!("/?error=too-many&name={name}")).into_response()
-        }
+        SignIn::Failed => Redirect::to(&format!("/?error=sign-in-failed&{query}")).into_response(),
+        SignIn::TooMany(_) => Redirect::to(&format!("/?error=too-many&{query}")).into_response(),
     })
 }
 

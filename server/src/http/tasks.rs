@@ -7,7 +7,7 @@ use axum::{
 };
 use domain::{
     IdempotencyKey, ProblemCode, Role,
-    view::{RequestView, SubmissionView, TaskView},
+    view::{AttemptView, RequestView, SubmissionView, TaskView},
 };
 use engine::{Engine, REGISTRY};
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,7 @@ pub fn router() -> Router<AppState> {
     Router::new()
         .route("/tasks", get(list_tasks))
         .route("/tasks/{task_id}", get(show_task))
+        .route("/tasks/{task_id}/submissions", get(list_submissions))
         .route("/submissions/{id}", get(show_submission))
         .route("/requests/{key}", get(show_request))
         .route("/points", get(show_points))
@@ -29,6 +30,12 @@ pub fn router() -> Router<AppState> {
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Tasks {
     tasks: Vec<TaskView>,
+}
+
+/// The answer of `GET /api/v1/tasks/{task_id}/submissions`.
+#[derive(Serialize)]
+struct Submissions {
+    submissions: Vec<AttemptView>,
 }
 
 /// The answer of `GET /api/v1/points`.
@@ -54,6 +61,18 @@ async fn show_task(
 ) -> Result<Json<TaskView>, ApiProblem> {
     let actor = signed.require(&[Role::Student])?;
     found(engine.find_task(&actor, &task_id).await?)
+}
+
+async fn list_submissions(
+    State(engine): State<Engine>,
+    signed: Signed,
+    Path(task_id): Path<String>,
+) -> Result<Json<Submissions>, ApiProblem> {
+    let actor = signed.require(&[Role::Student])?;
+    drop(found(engine.find_task(&actor, &task_id).await?)?);
+    Ok(Json(Submissions {
+        submissions: engine.list_submissions(&actor, &task_id).await?,
+    }))
 }
 
 async fn show_submission(

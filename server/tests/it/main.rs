@@ -20,4 +20,5 @@ mod roles;
 mod sessions;
 mod submissions;
 mod support;
+mod teaching;
 mod telemetry;

@@ -191,11 +191,109 @@ pub(crate) const MATRIX: &[(&str, &str, [u16; 7])] = &[
         [200, 200, 200, 200, 200, 200, 200],
     ),
     ("GET", "/api/docs", [200, 200, 200, 200, 200, 200, 200]),
+    // What teachers do. Task 1 is the class's, account 1 is student1, account 3 is the teacher.
+    ("POST", "/api/v1/tasks", [401, 403, 403, 201, 403, 403, 403]),
+    (
+        "POST",
+        "/api/v1/tasks/1/reopening",
+        [401, 403, 403, 200, 403, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/v1/tasks/999/reopening",
+        [401, 403, 403, 404, 403, 403, 403],
+    ),
+    (
+        "GET",
+        "/api/v1/tasks/1/submissions",
+        [401, 200, 200, 403, 403, 403, 403],
+    ),
+    (
+        "GET",
+        "/api/v1/tasks/999/submissions",
+        [401, 404, 404, 403, 403, 403, 403],
+    ),
+    (
+        "GET",
+        "/api/v1/classes/1/progress?limit=1",
+        [401, 403, 403, 200, 403, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/fn/load_task",
+        [401, 200, 200, 403, 403, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/fn/request_status",
+        [401, 200, 200, 403, 403, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/fn/load_progress",
+        [401, 403, 403, 200, 403, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/fn/load_pupil",
+        [401, 403, 403, 200, 403, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/fn/load_pupil_task",
+        [401, 403, 403, 200, 403, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/fn/new_task_form",
+        [401, 403, 403, 200, 403, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/fn/create_task",
+        [401, 403, 403, 200, 403, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/fn/reopen_task",
+        [401, 403, 403, 200, 403, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/fn/load_report",
+        [401, 403, 403, 403, 200, 403, 403],
+    ),
+    (
+        "POST",
+        "/api/fn/current_account",
+        [200, 200, 200, 200, 200, 200, 200],
+    ),
     // Pages: strangers are sent to the sign-in, the wrong role reads why.
     ("GET", "/tasks", [303, 200, 200, 403, 403, 403, 403]),
     ("GET", "/tasks/1", [303, 200, 200, 403, 403, 403, 403]),
     ("GET", "/rewards", [303, 200, 200, 403, 403, 403, 403]),
     ("GET", "/progress", [303, 403, 403, 200, 403, 403, 403]),
+    ("GET", "/progress/new", [303, 403, 403, 200, 403, 403, 403]),
+    (
+        "GET",
+        "/progress/students/1",
+        [303, 403, 403, 200, 403, 403, 403],
+    ),
+    (
+        "GET",
+        "/progress/students/3",
+        [303, 403, 403, 404, 403, 403, 403],
+    ),
+    (
+        "GET",
+        "/progress/students/1/tasks/1",
+        [303, 403, 403, 200, 403, 403, 403],
+    ),
+    (
+        "GET",
+        "/progress/students/1/tasks/999",
+        [303, 403, 403, 404, 403, 403, 403],
+    ),
     ("GET", "/report", [303, 403, 403, 403, 200, 403, 403]),
     (
         "POST",
@@ -252,7 +350,7 @@ async fn every_role_at_every_route(pool: PgPool) {
     for (method, path, expected) in MATRIX {
         for (who, token) in tokens.iter().enumerate() {
             let posts_form = path.starts_with("/api/fn/");
-            let kind = if posts_form {
+            let kind = if posts_form && !path.ends_with("load_progress") {
                 "application/x-www-form-urlencoded"
             } else {
                 "application/json"
@@ -260,6 +358,27 @@ async fn every_role_at_every_route(pool: PgPool) {
             let body = match (*method, posts_form) {
                 ("POST", true) if path.ends_with("redeem_reward") => {
                     "reward_id=1&sequence=1&client_id=matrix&key=matrix".to_owned()
+                }
+                ("POST", true) if path.ends_with("load_progress") => r#"{"query":{}}"#.to_owned(),
+                ("POST", true) if path.ends_with("load_task") => "task_id=1".to_owned(),
+                ("POST", true) if path.ends_with("request_status") => "key=matrix".to_owned(),
+                ("POST", true) if path.ends_with("load_pupil") => "student_id=1".to_owned(),
+                ("POST", true) if path.ends_with("load_pupil_task") => {
+                    "student_id=1&task_id=1".to_owned()
+                }
+                ("POST", true) if path.ends_with("reopen_task") => {
+                    "student_id=1&task_id=1&seen_version=9".to_owned()
+                }
+                ("POST", true) if path.ends_with("create_task") => format!(
+                    "key=form&class_id=1&title=t&instructions=i&kind=practice\
+                     &due_local=&closes_local=&due_at=&closes_at=&of={who}"
+                ),
+                ("POST", false) if *path == "/api/v1/tasks" => {
+                    r#"{"class_id":"1","title":"matrix","instructions":"i","kind":"practice"}"#
+                        .to_owned()
+                }
+                ("POST", false) if path.ends_with("/reopening") => {
+                    r#"{"student_id":"1"}"#.to_owned()
                 }
                 ("POST", true) if path.ends_with("panel") => "window=5m".to_owned(),
                 ("POST", true) if path.ends_with("load_sheet") => "path=/records&query=".to_owned(),

@@ -26,9 +26,10 @@ pub use panel::{
     ActionCounters, Counters, FrontLockHealth, Gauges, Latency, PanelView, SeriesPoint, Window,
 };
 pub use progress::{
-    ChildReport, ClassProgress, ClassView, StudentProgress, StudentView, TaskProgress,
+    ChildReport, ClassOverview, ClassProgress, ClassView, PupilTask, StudentFilter,
+    StudentProgress, StudentView, TaskProgress, TaskRate,
 };
 pub use record::{RecordFilter, RecordPage, RecordSummary};
 pub use request::{RequestView, StoredResponse};
 pub use reward::{RedemptionView, RewardView};
-pub use task::{SubmissionView, TaskStatus, TaskView};
+pub use task::{AssignedTask, AttemptView, SubmissionView, TaskStatus, TaskView};

@@ -24,6 +24,9 @@ pub struct RequestView {
     pub updated_at: String,
     /// How many requests came in for the key.
     pub arrivals: i64,
+    /// How much longer its owner is presumed alive, in milliseconds; 0: repeat the request, which moves it on. Only while it executes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_remaining_ms: Option<i64>,
     /// The stored answer, once there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<StoredResponse>,

@@ -11,6 +11,7 @@ use crate::action::TaskKind;
     Copy,
     PartialEq,
     Eq,
+    Hash,
     Serialize,
     Deserialize,
     strum::Display,
@@ -50,6 +51,10 @@ pub struct TaskView {
     /// The newest submission.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submission: Option<SubmissionView>,
+    /// How many submissions there are, of all versions.
+    pub attempts: i64,
+    /// The points that they earned.
+    pub points: i64,
 }
 
 /// A submission.
@@ -67,5 +72,46 @@ pub struct SubmissionView {
     /// What was handed in.
     pub content: String,
     /// When it was written; RFC 3339.
+    pub created_at: String,
+}
+
+/// A line of the list of one student's submissions of one task.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AttemptView {
+    /// The submission's id.
+    pub id: String,
+    /// The version that it answers; for a practice task the number of the attempt.
+    pub submit_version: i32,
+    /// When it was written; RFC 3339.
+    pub created_at: String,
+    /// What it earned.
+    pub points: i64,
+    /// Its first characters.
+    pub excerpt: String,
+    /// The installation that sent it, as long as that is remembered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+}
+
+/// A task as the teacher who assigned it sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AssignedTask {
+    /// The id.
+    pub id: String,
+    /// The class that has to do it.
+    pub class_id: String,
+    /// The title.
+    pub title: String,
+    /// What is to be done.
+    pub instructions: String,
+    /// Assignment or practice.
+    pub kind: TaskKind,
+    /// Until when it is expected; RFC 3339.
+    pub due_at: Option<String>,
+    /// From when on nothing is accepted any more; RFC 3339.
+    pub closes_at: Option<String>,
+    /// When it was assigned; RFC 3339.
     pub created_at: String,
 }

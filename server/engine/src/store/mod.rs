@@ -24,6 +24,7 @@ pub(crate) mod recovery;
 pub(crate) mod redemption;
 pub(crate) mod scan;
 pub(crate) mod task;
+pub(crate) mod teaching;
 pub(crate) mod token;
 pub(crate) mod transaction;
 pub(crate) mod watch;

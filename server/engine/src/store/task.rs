@@ -1,6 +1,6 @@
 //! Tasks and submissions of one student.
 
-use domain::view::{RequestView, StoredResponse, SubmissionView, TaskView};
+use domain::view::{AttemptView, RequestView, StoredResponse, SubmissionView, TaskView};
 use sqlx::{FromRow, PgPool, types::time::OffsetDateTime};
 
 use super::{actions::SubmissionRow, rfc3339};
@@ -21,6 +21,8 @@ struct TaskRow {
     submission_version: Option<i32>,
     submission_content: Option<String>,
     submitted_at: Option<OffsetDateTime>,
+    attempts: i64,
+    points: i64,
 }
 
 impl TryFrom<TaskRow> for TaskView {
@@ -57,28 +59,53 @@ impl TryFrom<TaskRow> for TaskView {
             submit_version: row.submit_version,
             status: row.status.parse().map_err(|_| corrupt("status"))?,
             submission,
+            attempts: row.attempts,
+            points: row.points,
         })
     }
 }
 
-pub(crate) async fn list_tasks(pool: &PgPool, actor: &Actor) -> Result<Vec<TaskView>, StoreError> {
+/// The tasks of a student.
+pub(crate) async fn list_tasks(
+    pool: &PgPool,
+    student_id: i64,
+) -> Result<Vec<TaskView>, StoreError> {
     let rows: Vec<TaskRow> = sqlx::query_as(
         "SELECT * FROM student_task WHERE student_id = $1 ORDER BY due_at NULLS LAST, task_id",
     )
-    .bind(actor.id)
+    .bind(student_id)
     .fetch_all(pool)
     .await?;
     rows.into_iter().map(TryInto::try_into).collect()
 }
 
+/// The tasks of a student in the classes that a teacher teaches.
+pub(crate) async fn list_tasks_taught_by(
+    pool: &PgPool,
+    teacher_id: i64,
+    student_id: i64,
+) -> Result<Vec<TaskView>, StoreError> {
+    let rows: Vec<TaskRow> = sqlx::query_as(
+        "SELECT t.* FROM student_task t
+         JOIN class_member teaches ON teaches.class_id = t.class_id AND teaches.account_id = $1
+         WHERE t.student_id = $2 ORDER BY t.due_at NULLS LAST, t.task_id",
+    )
+    .bind(teacher_id)
+    .bind(student_id)
+    .fetch_all(pool)
+    .await?;
+    rows.into_iter().map(TryInto::try_into).collect()
+}
+
+/// One task of a student.
 pub(crate) async fn find_task(
     pool: &PgPool,
-    actor: &Actor,
+    student_id: i64,
     task_id: i64,
 ) -> Result<Option<TaskView>, StoreError> {
     let row: Option<TaskRow> =
         sqlx::query_as("SELECT * FROM student_task WHERE student_id = $1 AND task_id = $2")
-            .bind(actor.id)
+            .bind(student_id)
             .bind(task_id)
             .fetch_optional(pool)
             .await?;
@@ -109,6 +136,72 @@ pub(crate) async fn find_submission(
     Ok(row.map(Into::into))
 }
 
+#[derive(FromRow)]
+struct AttemptRow {
+    id: i64,
+    submit_version: i32,
+    created_at: OffsetDateTime,
+    points: i64,
+    excerpt: String,
+    client_id: Option<String>,
+}
+
+/// A student's submissions of one task, newest first.
+pub(crate) async fn list_submissions(
+    pool: &PgPool,
+    student_id: i64,
+    task_id: i64,
+    excerpt_chars: i32,
+    limit: i64,
+) -> Result<Vec<AttemptView>, sqlx::Error> {
+    let rows: Vec<AttemptRow> = sqlx::query_as(
+        "SELECT s.id, s.submit_version, s.created_at, left(s.content, $3) AS excerpt,
+                (SELECT coalesce(sum(e.amount), 0) FROM points_entry e
+                 WHERE e.source_kind = 'submission' AND e.source_id = s.id) AS points,
+                -- Arrivals are kept for some days; the first one is the one that began the execution.
+                (SELECT a.client_id FROM request_arrival a WHERE a.record_id = s.record_id
+                 ORDER BY a.arrived_at LIMIT 1) AS client_id
+         FROM submission s WHERE s.student_id = $1 AND s.task_id = $2
+         ORDER BY s.submit_version DESC LIMIT $4",
+    )
+    .bind(student_id)
+    .bind(task_id)
+    .bind(excerpt_chars)
+    .bind(limit)
+    .fetch_all(pool)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| AttemptView {
+            id: row.id.to_string(),
+            submit_version: row.submit_version,
+            created_at: rfc3339(row.created_at),
+            points: row.points,
+            excerpt: row.excerpt,
+            client_id: row.client_id,
+        })
+        .collect())
+}
+
+/// One version that a student has handed in.
+pub(crate) async fn find_version(
+    pool: &PgPool,
+    student_id: i64,
+    task_id: i64,
+    submit_version: i32,
+) -> Result<Option<SubmissionView>, sqlx::Error> {
+    let row: Option<SubmissionRow> = sqlx::query_as(
+        "SELECT id, task_id, student_id, submit_version, content, created_at
+         FROM submission WHERE student_id = $1 AND task_id = $2 AND submit_version = $3",
+    )
+    .bind(student_id)
+    .bind(task_id)
+    .bind(submit_version)
+    .fetch_optional(pool)
+    .await?;
+    Ok(row.map(Into::into))
+}
+
 pub(crate) async fn find_balance(
     pool: &PgPool,
     account_id: i64,
@@ -129,6 +222,7 @@ struct RequestRow {
     created_at: OffsetDateTime,
     updated_at: OffsetDateTime,
     arrivals: i64,
+    lease_remaining_ms: Option<i64>,
     response_status: Option<i16>,
     response_body: Option<String>,
 }
@@ -143,6 +237,9 @@ pub(crate) async fn find_request(
     let row: Option<RequestRow> = sqlx::query_as(
         "SELECT r.idem_key, r.action_type, r.state, r.attempt, r.version, r.created_at, r.updated_at,
                 (SELECT count(*) FROM request_arrival a WHERE a.record_id = r.id) AS arrivals,
+                CASE WHEN r.lease_until IS NOT NULL
+                     THEN greatest(0, ceil(extract(epoch FROM r.lease_until - clock_timestamp()) * 1000))::bigint
+                END AS lease_remaining_ms,
                 r.response_status, r.response_body
          FROM idempotency_record r
          WHERE r.subject_id = $1 AND r.action_type = $2 AND r.idem_key = $3",
@@ -170,6 +267,7 @@ pub(crate) async fn find_request(
         first_seen_at: rfc3339(row.created_at),
         updated_at: rfc3339(row.updated_at),
         arrivals: row.arrivals,
+        lease_remaining_ms: row.lease_remaining_ms,
         response,
     }))
 }
