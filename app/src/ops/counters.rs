@@ -103,7 +103,7 @@ pub(super) fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),
         p if p < 0.1 => format!("{} %", decimal(p, 2)),
-        p if p < 99.95 && p >= 10.0 => format!("{} %", decimal(p, 0)),
+        p if (10.0..99.95).contains(&p) => format!("{} %", decimal(p, 0)),
         p => format!("{} %", decimal(p, 1)),
     }
 }

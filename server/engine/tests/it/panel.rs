@@ -163,7 +163,8 @@ async fn totals_stay_exact_while_counters_are_moved_and_old_minutes_are_counted_
     loop {
         let is_last = written.load(Ordering::SeqCst);
         let (one, two) = tokio::join!(world.engine.purge_once(), other.purge_once());
-        (one.unwrap(), two.unwrap());
+        one.unwrap();
+        two.unwrap();
         let total = world.engine.panel(Window::OneDay).await.unwrap();
         assert!(total.totals.reused >= last, "a total never falls");
         assert_eq!(
@@ -234,7 +235,7 @@ async fn pages_follow_each_other_in_both_directions_without_gap_or_repetition(po
         for n in (1..pages.len()).rev() {
             let back = ids(None, pages[n].prev.clone()).await;
             assert_eq!(back.records, pages[n - 1].records, "page {n} back");
-            assert_eq!(back.next.is_some(), true);
+            assert!(back.next.is_some());
         }
     }
 }
