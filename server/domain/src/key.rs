@@ -85,6 +85,14 @@ impl IdempotencyKey {
         &self.0
     }
 
+    /// What a log may say of it: the first 16 hexadecimal digits of its SHA-256.
+    pub fn hash(&self) -> String {
+        Sha256::digest(self.0.as_bytes())[..8]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+
     /// The key as one segment of a path.
     pub fn to_path_segment(&self) -> String {
         utf8_percent_encode(&self.0, PATH_ESCAPES).to_string()

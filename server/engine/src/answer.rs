@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{ActionType, Bucket, IdempotencyKey};
+use domain::{ActionType, Bucket, Defence, IdempotencyKey};
 use serde_json::Value;
 
 /// One request that came in for an action.
@@ -27,6 +27,8 @@ pub struct Arrival {
 pub struct Answer {
     /// The arrival's bucket.
     pub bucket: Bucket,
+    /// Which defence answered it.
+    pub defence: Defence,
     /// The HTTP status.
     pub status: u16,
     /// JSON: the business row, a problem (from 400 on), or the state of the request (202).

@@ -24,7 +24,9 @@ mod relay;
 mod scanner;
 mod store;
 mod submit;
+pub mod trace;
 mod verify;
+pub mod watch;
 
 pub use actor::{Actor, Origin, TraceId};
 pub use answer::{Answer, Arrival};

@@ -7,6 +7,7 @@ use domain::view::{MessageView, NotificationView};
 use futures::{StreamExt, stream};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::{
@@ -20,6 +21,8 @@ use crate::{
         rfc3339,
         transaction::begin_finish,
     },
+    trace,
+    watch::{self, RelayResult},
 };
 
 /// How many messages one turn takes.
@@ -81,7 +84,9 @@ impl Engine {
     pub async fn relay_once(&self) -> Result<i64, StoreError> {
         let pool = &self.0.pools.work;
         let Some(webhook) = &self.0.webhook else {
-            return Ok(outbox::deliver_inside(pool, SET).await?);
+            let delivered = outbox::deliver_inside(pool, SET).await?;
+            watch::note_relay(RelayResult::Delivered, delivered.unsigned_abs());
+            return Ok(delivered);
         };
         let token = Uuid::new_v4();
         // Each of the set may have to wait for those before it.
@@ -91,9 +96,17 @@ impl Engine {
         let lease = webhook.timeout * (turns + 1);
         let claimed = outbox::claim_due(pool, token, lease, SET).await?;
         let taken = i64::try_from(claimed.len()).unwrap_or(SET);
-        let deliveries = claimed
-            .into_iter()
-            .map(|message| self.deliver(webhook, token, message));
+        let deliveries = claimed.into_iter().map(|message| {
+            let span = tracing::debug_span!(
+                "deliver",
+                trace_id = message.trace_id,
+                message_id = message.id
+            );
+            if let Some(trace_id) = &message.trace_id {
+                trace::continue_record(&span, trace_id, message.record_id);
+            }
+            self.deliver(webhook, token, message).instrument(span)
+        });
         let mut deliveries = stream::iter(deliveries).buffer_unordered(AT_ONCE);
         while let Some(delivered) = deliveries.next().await {
             delivered?;
@@ -121,6 +134,7 @@ impl Engine {
         match webhook.deliver(&key, &body, &trace_id).await {
             Ok(()) => {
                 crash::point("after_delivery");
+                watch::note_relay(RelayResult::Delivered, 1);
                 if !outbox::mark_delivered_if_claimed(pool, message.id, token).await? {
                     tracing::warn!(
                         message_id = message.id,
@@ -131,6 +145,12 @@ impl Engine {
             Err(error) => {
                 let error: String = error.chars().take(MAX_ERROR).collect();
                 let pause = pause_after(message.attempts);
+                let result = if pause.is_some() {
+                    RelayResult::Failed
+                } else {
+                    RelayResult::Dead
+                };
+                watch::note_relay(result, 1);
                 tracing::warn!(
                     message_id = message.id,
                     trace_id,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use domain::RecordState;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::{
@@ -16,12 +17,16 @@ use crate::{
         record::Executor,
         recovery::reclaim,
         scan::{self, Due},
+        watch::mark_stuck,
     },
     submit::finish::{self, Executed, FinishJob},
+    trace, watch,
 };
 
 /// How many records one scan takes.
 const SET: i64 = 50;
+/// How many stuck records one scan counts.
+const STUCK_SET: i64 = 1000;
 /// The pause after a first attempt that did not end a record, and the longest one.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(600));
 /// After this many attempts a record waits for its caller or a person: about two hours.
@@ -61,10 +66,26 @@ impl Engine {
     /// # Errors
     /// When nothing could be taken. A record that fails on its own is noted and keeps nobody else waiting.
     pub async fn scan_once(&self) -> Result<usize, StoreError> {
+        let scanned = self.scan().await;
+        watch::note_scan(scanned.is_ok());
+        scanned
+    }
+
+    async fn scan(&self) -> Result<usize, StoreError> {
+        // First, so that what is recovered at this very turn is counted as well.
+        let stuck_after = self.0.config.stuck_after;
+        let (stuck, now) = mark_stuck(&self.0.pools.work, stuck_after, STUCK_SET).await?;
+        watch::note_heartbeat(now);
+        if stuck > 0 {
+            tracing::warn!(stuck, "records became stuck");
+        }
         let due = scan::take_due(&self.0.pools.work, SET, PAUSES.0, PAUSES.1, MAX_ATTEMPTS).await?;
         let taken = due.len();
         for record in due {
-            let note = match self.recover(&record).await {
+            let span =
+                tracing::debug_span!("recover", trace_id = record.trace_id, record_id = record.id);
+            trace::continue_record(&span, &record.trace_id, record.id);
+            let note = match self.recover(&record).instrument(span).await {
                 Ok(note) => note,
                 Err(error) => {
                     tracing::warn!(
@@ -110,6 +131,7 @@ impl Engine {
     /// Brings one record on; `Some` says why it is still unfinished.
     async fn recover(&self, due: &Due) -> Result<Option<&'static str>, StoreError> {
         let action = REGISTRY.of_stored(&due.action_type)?;
+        watch::note_taken(action.action_type());
         let verified = match (due.state, action.outside()) {
             // What ran out of tries and was refused now and then is run again as it is.
             (RecordState::FailedRetryable, None) => Some(due.state),
@@ -123,6 +145,9 @@ impl Engine {
         let epoch = due.epoch + i64::from(due.state == RecordState::Processing);
         if state == RecordState::Unknown {
             return Ok(Some("nobody can tell yet whether it happened"));
+        }
+        if state.is_terminal() {
+            watch::note_recovered(action.action_type());
         }
         if state != RecordState::FailedRetryable || !action.policy().local_effects_only {
             return Ok(None);
@@ -153,7 +178,17 @@ impl Engine {
             executor: Executor::Scanner,
         };
         Ok(match finish::execute(self, job).await {
-            Executed::Ended(row) if row.state.is_terminal() => None,
+            Executed::Ended(row) if row.state.is_terminal() => {
+                watch::note_recovered(action.action_type());
+                tracing::info!(
+                    record_id = due.id,
+                    trace_id = due.trace_id,
+                    state = %row.state,
+                    outcome = row.bucket.as_ref(),
+                    "recovered an execution that did not end"
+                );
+                None
+            }
             Executed::Ended(_) => Some("it failed again for a reason that may pass"),
             Executed::Overtaken { .. } | Executed::Missing => None,
             Executed::Undecided => Some("nobody could be told how it ended"),

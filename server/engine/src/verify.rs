@@ -1,5 +1,7 @@
 //! Verification: what became of an execution that did not end, by evidence and never by guessing.
 
+use std::time::Instant;
+
 use domain::{
     Bucket, Defence, RecordState,
     compensation::{CompensationAction, Finding},
@@ -17,6 +19,7 @@ use crate::{
         recovery::{Locked, Moved, lock_suspect, update_locked},
         transaction::begin_finish,
     },
+    watch,
 };
 
 impl Engine {
@@ -30,6 +33,7 @@ impl Engine {
         record_id: i64,
         compensating: bool,
     ) -> Result<Option<RecordState>, StoreError> {
+        let begun = Instant::now();
         let mut transaction = begin_finish(&self.0.pools.work).await?;
         let Some(suspect) = lock_suspect(&mut transaction, record_id).await? else {
             return Ok(None);
@@ -65,11 +69,13 @@ impl Engine {
             insert_event(&mut transaction, &event).await?;
         }
         transaction.commit().await?;
+        watch::note_verification(action.action_type(), begun);
         tracing::info!(
             record_id,
             trace_id = suspect.trace_id,
             from = %suspect.state,
             to = %moved.state,
+            outcome = moved.state.is_terminal().then(|| moved.bucket.as_ref()),
             "verified an execution that did not end"
         );
         Ok(Some(moved.state))

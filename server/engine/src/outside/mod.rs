@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use domain::RecordState;
+use tracing::Instrument;
 
 use crate::{
     Engine, StoreError, crash,
@@ -14,6 +15,7 @@ use crate::{
         transaction::begin_finish,
     },
     submit::finish::FinishJob,
+    trace,
 };
 
 mod provider;
@@ -108,7 +110,9 @@ impl Engine {
         crash::point("before_call");
         // A process that was paused since may have been taken over, and its call been proven void: it must not be sent any more.
         let answer = if begun.elapsed() < provider.timeout {
-            provider.call(&call.key, &call.body, &job.trace_id).await
+            let span = tracing::debug_span!("call provider", otel.kind = "client");
+            let called = provider.call(&call.key, &call.body, &job.trace_id);
+            called.instrument(span).await
         } else {
             CallAnswer::NotSent
         };
@@ -183,7 +187,10 @@ impl Engine {
             return Ok(false);
         };
         let asked_ms = self.monotonic_ms();
-        let status = provider.ask(&question.key, &question.trace_id).await;
+        let span = tracing::debug_span!("ask provider", otel.kind = "client", record_id);
+        trace::continue_record(&span, &question.trace_id, record_id);
+        let asked = provider.ask(&question.key, &question.trace_id);
+        let status = asked.instrument(span).await;
         let probe = Probe {
             record_id,
             epoch: question.epoch,

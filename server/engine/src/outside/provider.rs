@@ -7,8 +7,8 @@ use reqwest::{Client, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::wire::{client, describe, traceparent};
-use crate::store::actions::CallAnswer;
+use super::wire::{client, describe};
+use crate::{store::actions::CallAnswer, trace::traceparent};
 
 /// What the status endpoint said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

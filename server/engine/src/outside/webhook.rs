@@ -6,7 +6,8 @@ use reqwest::Client;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::wire::{client, describe, traceparent};
+use super::wire::{client, describe};
+use crate::trace::traceparent;
 
 /// Where messages go.
 #[derive(Debug, Clone)]

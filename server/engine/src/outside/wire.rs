@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use reqwest::{Client, redirect::Policy};
-use uuid::Uuid;
 
 /// A client that sends each request once: one that follows a redirect or repeats by itself could have an effect twice.
 ///
@@ -28,10 +27,4 @@ pub(super) fn describe(error: reqwest::Error) -> String {
         source = cause.source();
     }
     text
-}
-
-/// A W3C traceparent within a trace.
-pub(super) fn traceparent(trace_id: &str) -> String {
-    let span = &Uuid::new_v4().simple().to_string()[..16];
-    format!("00-{trace_id}-{span}-01")
 }

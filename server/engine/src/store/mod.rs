@@ -26,6 +26,7 @@ pub(crate) mod scan;
 pub(crate) mod task;
 pub(crate) mod token;
 pub(crate) mod transaction;
+pub(crate) mod watch;
 
 /// The schema, forward only.
 pub static MIGRATOR: Migrator = sqlx::migrate!("../../migrations");

@@ -10,6 +10,7 @@ use uuid::Uuid;
 #[derive(Debug, Clone, FromRow)]
 pub(crate) struct Claimed {
     pub(crate) id: i64,
+    pub(crate) record_id: i64,
     pub(crate) topic: String,
     pub(crate) payload: Value,
     pub(crate) created_at: OffsetDateTime,
@@ -36,7 +37,7 @@ pub(crate) async fn claim_due(
              FOR UPDATE SKIP LOCKED
          ) due
          WHERE o.id = due.id
-         RETURNING o.id, o.topic, o.payload, o.created_at, o.attempts,
+         RETURNING o.id, o.record_id, o.topic, o.payload, o.created_at, o.attempts,
                    (SELECT r.trace_id FROM idempotency_record r WHERE r.id = o.record_id) AS trace_id",
     )
     .bind(token)

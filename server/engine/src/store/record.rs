@@ -35,6 +35,8 @@ pub(crate) struct FoundRecord {
     pub(crate) state: RecordState,
     pub(crate) epoch: i64,
     pub(crate) fingerprint: Vec<u8>,
+    /// The trace of the arrival that claimed it first.
+    pub(crate) trace_id: String,
     /// By Postgres's clock; false when it is not PROCESSING.
     pub(crate) lease_is_live: bool,
     pub(crate) response: Option<StoredAnswer>,
@@ -50,12 +52,17 @@ pub(crate) struct StoredAnswer {
 
 impl FoundRecord {
     /// The record as a finish has just left it.
-    pub(crate) fn finished(row: FinishRow, fingerprint: &domain::Fingerprint) -> Self {
+    pub(crate) fn finished(
+        row: FinishRow,
+        fingerprint: &domain::Fingerprint,
+        trace_id: &str,
+    ) -> Self {
         Self {
             id: row.claim.record_id,
             state: row.state,
             epoch: row.claim.epoch,
             fingerprint: fingerprint.as_bytes().to_vec(),
+            trace_id: trace_id.to_owned(),
             lease_is_live: false,
             response: row.response,
         }
@@ -90,6 +97,7 @@ struct RecordRow {
     state: String,
     epoch: i64,
     fingerprint: Vec<u8>,
+    trace_id: String,
     lease_is_live: bool,
     response_status: Option<i16>,
     response_body: Option<String>,
@@ -114,6 +122,7 @@ impl TryFrom<RecordRow> for FoundRecord {
             state: row.state.parse().map_err(|_| corrupt("state"))?,
             epoch: row.epoch,
             fingerprint: row.fingerprint,
+            trace_id: row.trace_id,
             lease_is_live: row.lease_is_live,
             response,
         })
@@ -195,12 +204,12 @@ async fn insert_claims_or_find(
              SELECT set_config('synchronous_commit', CASE WHEN $13 THEN 'off' ELSE 'on' END, true) AS setting
          )
          SELECT claim_token AS token, true AS won, id, state, epoch, fingerprint,
-                true AS lease_is_live, response_status, response_body, response_location
+                trace_id, true AS lease_is_live, response_status, response_body, response_location
          FROM claimed, durability
          UNION ALL
          -- One's own token: one's own claim, whose commit answer was lost.
          SELECT token, state = 'PROCESSING' AND claim_token = token, id, state, epoch, fingerprint,
-                coalesce(lease_until > clock_timestamp(), false), response_status, response_body, response_location
+                trace_id, coalesce(lease_until > clock_timestamp(), false), response_status, response_body, response_location
          FROM found",
     )
     .bind(items.iter().map(|i| i.token).collect::<Vec<_>>())
@@ -226,7 +235,7 @@ async fn find_many(
 ) -> Result<Vec<ClaimAnswer>, sqlx::Error> {
     sqlx::query_as(
         "SELECT i.token, r.state = 'PROCESSING' AND r.claim_token = i.token AS won, r.id, r.state, r.epoch,
-                r.fingerprint, coalesce(r.lease_until > clock_timestamp(), false) AS lease_is_live,
+                r.fingerprint, r.trace_id, coalesce(r.lease_until > clock_timestamp(), false) AS lease_is_live,
                 r.response_status, r.response_body, r.response_location
          FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::text[]) AS i (token, subject_id, action_type, idem_key)
          JOIN LATERAL (
@@ -250,7 +259,7 @@ pub(crate) async fn find_record(
     key: &str,
 ) -> Result<Option<FoundRecord>, StoreError> {
     let row: Option<RecordRow> = sqlx::query_as(
-        "SELECT id, state, epoch, fingerprint,
+        "SELECT id, state, epoch, fingerprint, trace_id,
                 coalesce(lease_until > clock_timestamp(), false) AS lease_is_live,
                 response_status, response_body, response_location
          FROM idempotency_record WHERE id = $1 AND subject_id = $2 AND idem_key = $3",
@@ -291,7 +300,7 @@ pub(crate) async fn find_record_settled(
     record_id: i64,
 ) -> Result<Option<FoundRecord>, StoreError> {
     let row: Option<RecordRow> = sqlx::query_as(
-        "SELECT id, state, epoch, fingerprint,
+        "SELECT id, state, epoch, fingerprint, trace_id,
                 coalesce(lease_until > clock_timestamp(), false) AS lease_is_live,
                 response_status, response_body, response_location
          FROM idempotency_record WHERE id = $1 FOR UPDATE",

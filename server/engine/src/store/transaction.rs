@@ -26,6 +26,16 @@ pub(crate) async fn begin_reading(
     .await
 }
 
+/// Begins a transaction for what is watched: one snapshot for all its statements, and each of them ends soon.
+pub(crate) async fn begin_watching(
+    pool: &PgPool,
+) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    pool.begin_with(
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; SET LOCAL statement_timeout = '1s'",
+    )
+    .await
+}
+
 /// Whether commits wait for the disk: a finish is answered on the strength of it.
 pub(crate) async fn find_durability(pool: &PgPool) -> Result<(String, String), sqlx::Error> {
     sqlx::query_as("SELECT current_setting('fsync'), current_setting('full_page_writes')")

@@ -27,6 +27,7 @@ pub(super) fn of_execution(
         None if bucket == Bucket::Unknown => unknown(intent),
         None => Answer {
             bucket,
+            defence: usual_defence(bucket),
             ..temporary_failure(intent)
         },
     }
@@ -52,11 +53,21 @@ pub(super) fn of_record(record: &FoundRecord, intent: &Intent) -> (bool, Answer)
 fn replay(response: &StoredAnswer, bucket: Bucket, replayed: bool) -> Answer {
     Answer {
         bucket,
+        defence: usual_defence(bucket),
         status: response.status,
         body: response.body.clone(),
         location: response.location.clone(),
         retry_after: None,
         replayed,
+    }
+}
+
+/// The defence that answers arrivals of a bucket, unless another one was quicker.
+const fn usual_defence(bucket: Bucket) -> Defence {
+    match bucket {
+        Bucket::New => Defence::None,
+        Bucket::ConstraintConflict => Defence::Constraint,
+        Bucket::Reused | Bucket::Processing | Bucket::Unknown | Bucket::Mismatch => Defence::Record,
     }
 }
 
@@ -74,6 +85,7 @@ fn pending(intent: &Intent, bucket: Bucket, state: RecordState) -> Answer {
     let body = json!({ "key": intent.key, "action": intent.action_type(), "state": state });
     Answer {
         bucket,
+        defence: usual_defence(bucket),
         status: 202,
         body: body.to_string(),
         location: Some(request_location(&intent.key, intent.action_type())),
@@ -111,6 +123,7 @@ pub(super) fn temporary_failure(intent: &Intent) -> Answer {
 fn problem(code: ProblemCode, detail: &str, bucket: Bucket, trace_id: &str) -> Answer {
     Answer {
         bucket,
+        defence: usual_defence(bucket),
         status: code.status(),
         body: to_json(&Problem::new(code, detail, trace_id)),
         location: None,

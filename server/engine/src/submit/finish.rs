@@ -1,9 +1,10 @@
 //! The second commit: effects and final state in one transaction, for a set of claims.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use domain::Bucket;
 use sqlx::PgPool;
+use tracing::Instrument;
 
 use super::answers;
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
         record::{Executor, FinishRow, FoundRecord, find_record_settled, finish_many},
         transaction::begin_finish,
     },
+    trace, watch,
 };
 
 /// One claim that is to be executed.
@@ -52,6 +54,14 @@ pub(crate) enum Executed {
 
 /// Executes a claim: effects, final state, commit; and finds out what is true when that did not go straight.
 pub(crate) async fn execute(engine: &Engine, job: FinishJob) -> Executed {
+    let span = trace::execution(&job.trace_id, job.claim.record_id, job.claim.epoch);
+    let (action, begun) = (job.action.action_type(), Instant::now());
+    let executed = call_and_finish(engine, job).instrument(span).await;
+    watch::note_finish(action, begun);
+    executed
+}
+
+async fn call_and_finish(engine: &Engine, job: FinishJob) -> Executed {
     let (claim, executor, action) = (job.claim, job.executor, job.action);
     if let Some(outside) = action.outside()
         && let Err(error) = engine.call_outside(outside, &job).await

@@ -18,6 +18,7 @@ use crate::{
         record::{ClaimRow, Claimed, Executor, FoundRecord, find_record},
         recovery::{TakingArrival, reclaim},
     },
+    trace, watch,
 };
 
 pub(crate) mod answers;
@@ -138,6 +139,9 @@ impl Engine {
                 Err(error)
             }
         };
+        if let Ok(answer) = &answer {
+            tell(&intent, answer);
+        }
         let succeeded =
             matches!(&answer, Ok(answer) if answer.bucket == Bucket::New && answer.status < 300);
         if reply.send(answer).is_err() && succeeded {
@@ -188,7 +192,10 @@ impl Engine {
         intent: &Intent,
         own: &Own,
     ) -> Result<Step, StoreError> {
-        let claim = match self.claim(intent, own).await? {
+        let begun = Instant::now();
+        let claimed = self.claim(intent, own).await?;
+        watch::note_claim(intent.action_type(), begun);
+        let claim = match claimed {
             Claimed::Won { record_id, epoch } => own.claim(record_id, epoch),
             Claimed::Found(record) => match self.take_over(&record, intent, own).await? {
                 TakeOver::Won(claim) => claim,
@@ -217,7 +224,7 @@ impl Engine {
         Ok(match finish::execute(self, job).await {
             Executed::Ended(row) => {
                 let answer = answers::of_execution(row.response.as_ref(), row.bucket, intent);
-                let record = FoundRecord::finished(row, &intent.fingerprint);
+                let record = FoundRecord::finished(row, &intent.fingerprint, &intent.trace_id);
                 Step::Answered(answer, Some(record))
             }
             // Fenced, and nobody alive runs it: what is verified as not done may be done now.
@@ -329,7 +336,7 @@ impl Engine {
         if let (Some(bucket), Some(_)) = (bucket, &record.response) {
             return answers::of_execution(record.response.as_ref(), bucket, intent);
         }
-        metrics::counter!("idempotency_fenced_owner_total", "action" => intent.action_type().as_str()).increment(1);
+        watch::note_fenced(intent.action_type());
         tracing::warn!(
             record_id = record.id,
             trace_id = intent.trace_id,
@@ -368,7 +375,10 @@ impl Engine {
                 Stage::Failed(error) => return Err(error),
                 Stage::Ended(record) => {
                     return match self.answer_from(record, &intent, Defence::InFlight).await? {
-                        Step::Answered(answer, _) => Ok(answer),
+                        Step::Answered(answer, _) => {
+                            tell(&intent, &answer);
+                            Ok(answer)
+                        }
                         // What another instance left unfinished may be taken over, by this arrival as well as by any.
                         Step::Again => self.detach(None, intent).await,
                     };
@@ -379,13 +389,15 @@ impl Engine {
                 } => {
                     let mismatch = fingerprint != intent.fingerprint;
                     if mismatch || Instant::now() >= until {
-                        let answer = if mismatch {
+                        let mut answer = if mismatch {
                             answers::mismatch(&intent)
                         } else {
                             answers::processing(&intent)
                         };
+                        answer.defence = Defence::InFlight;
                         self.note(record_id, &intent, Defence::InFlight, &answer, !mismatch)
                             .await;
+                        tell(&intent, &answer);
                         return Ok(answer);
                     }
                     if Instant::now() >= trusted_until {
@@ -432,7 +444,9 @@ impl Engine {
                 _ => return Ok(Step::Again),
             }
         }
-        let (same_content, answer) = answers::of_record(&record, intent);
+        let (same_content, mut answer) = answers::of_record(&record, intent);
+        answer.defence = defence;
+        trace::link_first(&record.trace_id, record.id);
         self.note(record.id, intent, defence, &answer, same_content)
             .await;
         Ok(Step::Answered(answer, Some(record)))
@@ -460,6 +474,30 @@ impl Engine {
         };
         self.0.recorder.note_arrival(row).await;
     }
+}
+
+/// Measures and logs an arrival that was answered: one line for each, with the key's hash and never the key.
+fn tell(intent: &Intent, answer: &Answer) {
+    let took = intent.arrived.elapsed();
+    watch::note_request(intent.action_type(), took);
+    let outcome = answer.bucket.as_ref();
+    let defence = answer.defence.as_ref();
+    let key_hash = intent.key.hash();
+    let span = tracing::Span::current();
+    span.record("outcome", outcome);
+    span.record("defence", defence);
+    span.record("key_hash", key_hash.as_str());
+    span.record("action", intent.action_type().as_str());
+    tracing::info!(
+        action = intent.action_type().as_str(),
+        key_hash,
+        outcome,
+        defence,
+        status = answer.status,
+        duration_ms = took.as_secs_f64() * 1000.0,
+        trace_id = intent.trace_id,
+        "arrival"
+    );
 }
 
 /// What is one's own of a path: proof that a claim is, and the arrival that it decides.
