@@ -13,8 +13,17 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    telemetry::start_log();
-    match run(invocation).await {
+    let (format, otlp_endpoint) = invocation.telemetry();
+    let telemetry = match telemetry::start(format, otlp_endpoint) {
+        Ok(telemetry) => telemetry,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return ExitCode::from(2);
+        }
+    };
+    let done = run(invocation).await;
+    telemetry.stop().await;
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

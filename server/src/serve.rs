@@ -10,11 +10,14 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     auth::password,
     database::Database,
-    http::{AppState, feed::PanelFeed, limits::Limits, pages::Site, router},
+    http::{AppState, feed::PanelFeed, limits::Limits, metrics::MetricsPage, pages::Site, router},
     reward_provider,
     settings::Settings,
+    telemetry::recorder,
 };
 
+/// How long the process is not ready before it takes no connection any more.
+const NOT_READY_FIRST: Duration = Duration::from_millis(500);
 /// How long requests and executions may take to end once the server is to stop.
 const DRAIN: Duration = Duration::from_secs(20);
 /// How often the limits forget whoever has been quiet.
@@ -81,8 +84,10 @@ async fn serve_on(
             settings.rate_limit_per_account,
             settings.rate_limit_per_address,
         ),
+        metrics: MetricsPage::new(engine.clone(), stopping.clone()),
         options: site.options(),
     };
+    tokio::spawn(recorder::keep(stopping.clone()));
     tokio::spawn(forget_quiet(state.limits.clone(), stopping.clone()));
     let scanner = {
         let (engine, stopping, interval) =
@@ -105,8 +110,12 @@ async fn serve_on(
         let stopping = stopping.clone();
         async move {
             told_to_stop().await;
-            // Not ready and no stream any more; then the listener closes and requests drain.
+            tracing::info!("stopping: not ready any more, streams end");
             stopping.cancel();
+            // Whoever sends requests here sees it and sends them elsewhere; what comes meanwhile is served. Then the listener
+            // closes and requests drain.
+            tokio::time::sleep(NOT_READY_FIRST).await;
+            tracing::info!("stopping: no new connections, requests drain");
         }
     };
     let serving = axum::serve(listener, app)
@@ -125,12 +134,15 @@ async fn serve_on(
         ("runner of bulks", bulks),
         ("relay", relay),
     ] {
-        if let Err(error) = task.await {
-            tracing::error!(
+        match tokio::time::timeout(DRAIN, task).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(
                 name,
                 error = &error as &dyn std::error::Error,
                 "a task failed"
-            );
+            ),
+            // What it was doing is guarded: whoever comes next finds it undone.
+            Err(_) => tracing::warn!(name, "a task did not end in time"),
         }
     }
     engine.stop(DRAIN).await;

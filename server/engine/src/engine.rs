@@ -153,7 +153,10 @@ impl Engine {
                 "executions were left for the scanner"
             );
         }
-        self.flush().await;
+        // A store that is away must not keep the process from ending.
+        if tokio::time::timeout(deadline, self.flush()).await.is_err() {
+            tracing::error!("arrivals that were answered could not be recorded in time");
+        }
     }
 
     /// Waits until every arrival that was answered before is counted.
@@ -167,12 +170,15 @@ impl Engine {
         front_lock.map_or(FrontLockHealth::Off, FrontLock::health)
     }
 
-    /// Whether the store answers.
+    /// Whether the store answers; if so, whether it has the schema that this process needs.
     ///
     /// # Errors
-    /// When it does not.
-    pub async fn ping(&self) -> Result<(), StoreError> {
-        Ok(store::transaction::ping(&self.0.pools.reading).await?)
+    /// When it does not answer.
+    pub async fn has_schema(&self) -> Result<bool, StoreError> {
+        let versions: Vec<i64> = store::MIGRATOR.iter().map(|step| step.version).collect();
+        let applied =
+            store::transaction::count_migrations(&self.0.pools.reading, &versions).await?;
+        Ok(usize::try_from(applied).is_ok_and(|applied| applied == versions.len()))
     }
 }
 

@@ -46,35 +46,35 @@ pub fn router() -> Router<AppState> {
 }
 
 /// The body of `POST /api/v1/records/{id}/compensations`.
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-struct CompensationBody {
+pub(super) struct CompensationBody {
     action: CompensationAction,
     reason: String,
     expected_version: i64,
 }
 
 /// The body of `POST /api/v1/compensations/{id}/approval`.
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-struct DecisionBody {
+pub(super) struct DecisionBody {
     decision: Decision,
     reason: String,
 }
 
 /// The body of `POST /api/v1/compensations`.
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-struct BulkBody {
+pub(super) struct BulkBody {
     filter: Option<RecordFilter>,
     ids: Option<Vec<String>>,
     action: CompensationAction,
     reason: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
-struct ListQuery {
+pub(super) struct ListQuery {
     status: Option<CompensationStatus>,
     after: Option<String>,
     limit: Option<u32>,

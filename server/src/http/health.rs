@@ -15,22 +15,24 @@ pub async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// `GET /readyz`: the database answers, and the process is not stopping. The schema was checked before anything was served.
+/// `GET /readyz`: the database answers and is migrated, and the process is not stopping.
 pub async fn readyz(State(state): State<AppState>) -> Response {
     let draining = state.feed.stopping().is_cancelled();
-    let database = state.engine.ping().await;
-    if let Err(error) = &database {
+    let schema = state.engine.has_schema().await;
+    if let Err(error) = &schema {
         tracing::warn!(
             error = error as &dyn std::error::Error,
             "not ready: the store is away"
         );
     }
-    let ready = database.is_ok() && !draining;
+    let (database, migrated) = (schema.is_ok(), schema.unwrap_or(false));
+    let ready = migrated && !draining;
     // Never decides: every instance shares it, and none would be left.
     let front_lock = state.engine.front_lock_health();
     let detail = json!({
         "ready": ready,
-        "database": database.is_ok(),
+        "database": database,
+        "migrated": migrated,
         "draining": draining,
         "front_lock": front_lock,
     });

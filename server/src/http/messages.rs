@@ -21,15 +21,15 @@ pub fn router() -> Router<AppState> {
 }
 
 /// The answer of `GET /api/v1/notifications`.
-#[derive(Serialize)]
-struct Notifications {
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Notifications {
     notifications: Vec<NotificationView>,
 }
 
 /// The body of `POST /api/v1/outbox/{id}/replay`.
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-struct ReplayBody {
+pub(super) struct ReplayBody {
     reason: String,
 }
 

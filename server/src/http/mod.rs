@@ -23,7 +23,10 @@ pub mod feed;
 pub mod health;
 pub mod key;
 pub mod limits;
+pub mod measure;
 pub mod messages;
+pub mod metrics;
+pub mod openapi;
 pub mod pages;
 pub mod panel;
 pub mod problem;
@@ -38,6 +41,7 @@ pub mod trace;
 use crate::auth::identify;
 use feed::PanelFeed;
 use limits::Limits;
+use metrics::MetricsPage;
 
 /// What handlers share.
 #[derive(Debug, Clone)]
@@ -48,6 +52,8 @@ pub struct AppState {
     pub feed: PanelFeed,
     /// Who asked how much.
     pub limits: Limits,
+    /// What is measured.
+    pub metrics: MetricsPage,
     /// What the pages' shell needs to know.
     pub options: LeptosOptions,
 }
@@ -64,7 +70,7 @@ impl FromRef<AppState> for PanelFeed {
     }
 }
 
-/// Everything that is served. From the outside in: panics become problems, the trace, the peer, security headers,
+/// Everything that is served. From the outside in: the measure, panics become problems, the trace, the peer, security headers,
 /// compression, problems' bodies, the check against other sites, identity, limits, the handler.
 pub fn router(state: AppState) -> Router {
     let api = Router::new()
@@ -92,10 +98,12 @@ pub fn router(state: AppState) -> Router {
     Router::new()
         .route("/problems", get(problem_pages::list))
         .route("/problems/{code}", get(problem_pages::show))
+        .merge(openapi::router())
         .merge(identified)
         .merge(pages::files(&state))
         .layer(
             ServiceBuilder::new()
+                .layer(from_fn(measure::measure))
                 .layer(from_fn(trace::trace))
                 .layer(from_fn(limits::note_peer))
                 .layer(header(
@@ -111,6 +119,7 @@ pub fn router(state: AppState) -> Router {
                 .layer(RequestBodyLimitLayer::new(body::MAX_BODY))
                 .layer(CsrfLayer::new()),
         )
+        .route("/metrics", get(metrics::show))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .with_state(state)

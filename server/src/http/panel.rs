@@ -42,9 +42,9 @@ pub fn router() -> Router<AppState> {
         .route("/arrivals", get(list_arrivals))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
-struct PanelQuery {
+pub(super) struct PanelQuery {
     #[serde(default)]
     window: Window,
 }

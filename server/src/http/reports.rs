@@ -25,14 +25,14 @@ pub fn router() -> Router<AppState> {
 }
 
 /// The answer of `GET /api/v1/classes`.
-#[derive(Serialize)]
-struct Classes {
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Classes {
     classes: Vec<ClassView>,
 }
 
 /// The answer of `GET /api/v1/children`.
-#[derive(Serialize)]
-struct Children {
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Children {
     children: Vec<StudentView>,
 }
 

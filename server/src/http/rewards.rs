@@ -24,14 +24,14 @@ pub fn router() -> Router<AppState> {
 }
 
 /// The answer of `GET /api/v1/rewards`.
-#[derive(Serialize)]
-struct Rewards {
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Rewards {
     rewards: Vec<RewardView>,
 }
 
 /// The answer of `GET /api/v1/redemptions`.
-#[derive(Serialize)]
-struct Redemptions {
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Redemptions {
     redemptions: Vec<RedemptionView>,
 }
 

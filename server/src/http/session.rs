@@ -40,16 +40,16 @@ pub fn forms() -> Router<AppState> {
 }
 
 /// Name and password.
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Credentials {
+pub(super) struct Credentials {
     username: String,
     password: String,
 }
 
 /// What somebody gets who signed in.
-#[derive(Debug, Serialize)]
-struct SignedIn {
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct SignedIn {
     token: String,
     account: Account,
 }

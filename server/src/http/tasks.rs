@@ -26,14 +26,14 @@ pub fn router() -> Router<AppState> {
 }
 
 /// The answer of `GET /api/v1/tasks`.
-#[derive(Serialize)]
-struct Tasks {
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Tasks {
     tasks: Vec<TaskView>,
 }
 
 /// The answer of `GET /api/v1/points`.
-#[derive(Serialize)]
-struct Points {
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Points {
     balance: i64,
 }
 
@@ -65,8 +65,8 @@ async fn show_submission(
 }
 
 /// Which action a key is for.
-#[derive(Deserialize)]
-struct RequestQuery {
+#[derive(Deserialize, utoipa::IntoParams)]
+pub(super) struct RequestQuery {
     action: String,
 }
 

@@ -14,7 +14,7 @@ use super::{
     },
 };
 
-use crate::reward_provider::Mode;
+use crate::{reward_provider::Mode, telemetry::LogFormat};
 
 /// A day, in seconds.
 const DAY_SECONDS: u64 = 24 * 3600;
@@ -276,6 +276,9 @@ pub(super) struct ServeArgs {
     /// Students of the demo, 1 to 100000 [default: 30]
     #[arg(long, env = "YICI_DEMO_STUDENTS", value_name = "NUMBER")]
     demo_students: Option<Raw>,
+    /// How the log is written, to standard error: for people or as JSON lines [default: human]
+    #[arg(long, env = "YICI_LOG_FORMAT", value_name = "human|json")]
+    log_format: Option<Raw>,
     /// Where traces go, OTLP over HTTP [default: nowhere]
     #[arg(
         long,
@@ -489,6 +492,17 @@ impl ServeArgs {
                 1..=100_000,
                 "students",
             )?),
+            log_format: match text(&self.log_format) {
+                None | Some("human") => LogFormat::Human,
+                Some("json") => LogFormat::Json,
+                Some(other) => {
+                    return Err(SettingsError {
+                        name: "YICI_LOG_FORMAT",
+                        expected: "`human` or `json`".to_owned(),
+                        got: Some(other.to_owned()),
+                    });
+                }
+            },
             otlp_endpoint: http_url(
                 "OTEL_EXPORTER_OTLP_ENDPOINT",
                 &self.otel_exporter_otlp_endpoint,

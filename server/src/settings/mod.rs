@@ -17,6 +17,7 @@ use engine::{EngineConfig, FrontLockConfig, FrontLockOnFailure, RemoteConfig, Se
 use secrecy::SecretString;
 
 use crate::reward_provider::Mode;
+use crate::telemetry::LogFormat;
 use command_line::Cli;
 use values::{account_name, compensation_action, idempotency_key, role};
 
@@ -100,6 +101,14 @@ impl Invocation {
         Cli::parse().command.check()
     }
 
+    /// How the log is written, and where traces go: settings of `serve`.
+    pub fn telemetry(&self) -> (LogFormat, Option<&SecretString>) {
+        match self {
+            Self::Serve { settings, .. } => (settings.log_format, settings.otlp_endpoint.as_ref()),
+            _ => (LogFormat::default(), None),
+        }
+    }
+
     /// Reads arguments (the first one is the program's name) and this process's environment.
     ///
     /// # Errors
@@ -162,6 +171,8 @@ pub struct Settings {
     pub rate_limit_per_address: Option<NonZeroU32>,
     /// `YICI_DEMO_STUDENTS`: how many students the demo has, 1 to 100,000.
     pub demo_students: u32,
+    /// `YICI_LOG_FORMAT`: how the log is written.
+    pub log_format: LogFormat,
     /// `OTEL_EXPORTER_OTLP_ENDPOINT`: where traces go.
     pub otlp_endpoint: Option<SecretString>,
 }

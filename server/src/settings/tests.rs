@@ -56,6 +56,7 @@ fn defaults_are_the_contracts() {
     assert_eq!(settings.demo_students, 30);
     assert!(settings.redis_url.is_none() && settings.engine.reward_url.is_none());
     assert!(settings.otlp_endpoint.is_none());
+    assert_eq!(settings.log_format, LogFormat::Human);
 }
 
 #[rstest]
@@ -74,6 +75,7 @@ fn defaults_are_the_contracts() {
 #[case("--direct-database-url", "YICI_DIRECT_DATABASE_URL", &["http://h/d"])]
 #[case("--redis-url", "REDIS_URL", &["redis://", "http://h", "h:6379", "redis://h:x y", "redis://h/first"])]
 #[case("--reward-url", "YICI_REWARD_URL", &["ftp://h", "h", "http://", "http:///x", "http://h?x=1", "http://h#x"])]
+#[case("--log-format", "YICI_LOG_FORMAT", &["JSON", "text", "pretty"])]
 #[case("--otel-exporter-otlp-endpoint", "OTEL_EXPORTER_OTLP_ENDPOINT", &["h:4318", "grpc://h"])]
 fn bad_value_is_refused_by_name(#[case] flag: &str, #[case] name: &str, #[case] values: &[&str]) {
     for value in values {
@@ -122,6 +124,7 @@ fn good_values_are_taken() {
         "--rate-limit-per-account=0",
         "--front-lock-on-failure=refuse",
         "--demo-students=100000",
+        "--log-format=json",
         "--data-dir=/somewhere",
     ])
     .unwrap();
@@ -129,6 +132,7 @@ fn good_values_are_taken() {
     assert_eq!(settings.rate_limit_per_account, None);
     assert_eq!(settings.front_lock_on_failure, FrontLockOnFailure::Refuse);
     assert_eq!(settings.demo_students, 100_000);
+    assert_eq!(settings.log_format, LogFormat::Json);
     assert_eq!(settings.database.data_dir, PathBuf::from("/somewhere"));
 }
 

@@ -10,7 +10,7 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 use server::{
     auth::{password, token},
-    http::{AppState, feed::PanelFeed, limits::Limits, pages::Site, router},
+    http::{AppState, feed::PanelFeed, limits::Limits, metrics::MetricsPage, pages::Site, router},
 };
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
@@ -76,6 +76,7 @@ impl World {
             feed: PanelFeed::new(engine.clone(), CancellationToken::new()),
             engine: engine.clone(),
             limits,
+            metrics: MetricsPage::new(engine.clone(), CancellationToken::new()),
             options: Site::find(site.path()).unwrap().options(),
         };
         Self {

@@ -8,7 +8,7 @@ use crate::{Bucket, RecordState};
 /// Which records to list; absent members do not restrict.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams, utoipa::ToSchema))]
 pub struct RecordFilter {
     /// Only records in this state.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -43,7 +43,10 @@ pub(crate) async fn find_durability(pool: &PgPool) -> Result<(String, String), s
         .await
 }
 
-/// Asks for nothing.
-pub(crate) async fn ping(pool: &PgPool) -> Result<(), sqlx::Error> {
-    sqlx::query("SELECT").execute(pool).await.map(drop)
+/// How many of these migrations were applied.
+pub(crate) async fn count_migrations(pool: &PgPool, versions: &[i64]) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar("SELECT count(*) FROM _sqlx_migrations WHERE success AND version = ANY($1)")
+        .bind(versions)
+        .fetch_one(pool)
+        .await
 }

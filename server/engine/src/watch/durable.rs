@@ -21,7 +21,7 @@ pub struct Watched {
 }
 
 /// Unfinished records of one action in one state.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Unfinished {
     /// The action.
     pub action: String,
