@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How long the process is not ready before it takes no connection any more.
-const NOT_READY_FIRST: Duration = Duration::from_millis(500);
+const NOT_READY_FIRST: Duration = Duration::from_secs(1);
 /// How long requests and executions may take to end once the server is to stop.
 const DRAIN: Duration = Duration::from_secs(20);
 /// How often the limits forget whoever has been quiet.

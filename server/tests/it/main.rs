@@ -8,7 +8,10 @@
 mod compensations;
 mod crash;
 mod front_lock;
+mod graceful;
 mod import;
+mod metrics;
+mod openapi;
 mod private_postgres;
 mod process;
 mod redemptions;
@@ -17,3 +20,4 @@ mod roles;
 mod sessions;
 mod submissions;
 mod support;
+mod telemetry;

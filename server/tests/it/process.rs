@@ -46,11 +46,28 @@ impl Server {
 
     /// The same, with variables of its environment.
     pub(crate) async fn start_with(pool: &PgPool, variables: &[(&str, &str)]) -> Self {
+        Self::launch(pool, variables, false).await
+    }
+
+    /// The same, with its log kept for [`Server::log`].
+    pub(crate) async fn start_logged(pool: &PgPool, variables: &[(&str, &str)]) -> Self {
+        Self::launch(pool, variables, true).await
+    }
+
+    async fn launch(pool: &PgPool, variables: &[(&str, &str)], logged: bool) -> Self {
         let site = tempfile::tempdir().unwrap();
         std::fs::create_dir(site.path().join("pkg")).unwrap();
         std::fs::write(site.path().join("pkg/yici.js"), "// nothing").unwrap();
+        let log = if logged {
+            std::fs::File::create(site.path().join("log"))
+                .unwrap()
+                .into()
+        } else {
+            Stdio::inherit()
+        };
         let mut child = command(pool, site.path())
             .envs(variables.iter().copied())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -70,6 +87,31 @@ impl Server {
             client: reqwest::Client::new(),
             _site: site,
         }
+    }
+
+    /// What it logged so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self._site.path().join("log")).unwrap()
+    }
+
+    /// Where it serves.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Tells it to stop and waits until it has, well.
+    pub(crate) async fn stop(&mut self) {
+        self.signal("TERM").await;
+        self.ended_well().await;
+    }
+
+    /// Waits until the process, which was told to stop, has ended well.
+    pub(crate) async fn ended_well(&mut self) {
+        let status = tokio::time::timeout(PATIENCE, self.child.wait())
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(status.success(), "it did not end well: {status}");
     }
 
     /// A token for an account of the demo.
@@ -104,16 +146,29 @@ impl Server {
         key: &str,
         body: &Value,
     ) -> Option<WireAnswer> {
-        let sent = self
+        self.post_with(token, path, key, body, &[]).await
+    }
+
+    /// The same, with headers.
+    pub(crate) async fn post_with(
+        &self,
+        token: &str,
+        path: &str,
+        key: &str,
+        body: &Value,
+        headers: &[(&str, &str)],
+    ) -> Option<WireAnswer> {
+        let mut request = self
             .client
             .post(format!("{}{path}", self.base))
             .bearer_auth(token)
             .header("Idempotency-Key", key)
             .header("Prefer", "wait=20")
-            .json(body)
-            .send()
-            .await
-            .ok()?;
+            .json(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let sent = request.send().await.ok()?;
         let (status, headers) = (sent.status().as_u16(), sent.headers().clone());
         Some(WireAnswer {
             status,

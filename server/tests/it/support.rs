@@ -55,6 +55,11 @@ impl World {
         Self::with_limits(pool, Limits::new(None, None)).await
     }
 
+    /// Another instance on the same database, with pages and API of its own.
+    pub(crate) async fn beside(world: &Self) -> Self {
+        Self::with_limits(world.pool.clone(), Limits::new(None, None)).await
+    }
+
     pub(crate) async fn with_limits(pool: PgPool, limits: Limits) -> Self {
         Self::with(pool, limits, EngineConfig::default()).await
     }

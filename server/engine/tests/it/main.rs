@@ -17,4 +17,5 @@ mod scenarios;
 mod statements;
 mod submit;
 mod support;
+mod watch;
 mod wire;
