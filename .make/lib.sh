@@ -76,6 +76,18 @@ find_postgres() {
     return 1
 }
 
+# Prints Prometheus's promtool, if there is one.
+find_promtool() {
+    local file
+    for file in "$(command -v promtool)" "$cache/promtool/usr/bin/promtool"; do
+        if [ -n "$file" ] && "$file" --version >/dev/null 2>&1; then
+            say "$file"
+            return
+        fi
+    done
+    return 1
+}
+
 # Prints a Chromium or Chrome, if there is one.
 find_browser() {
     local name

@@ -84,10 +84,15 @@ browser_tests() {
         node --test --test-reporter=spec end2end/tests/*.test.mjs
 }
 
+# The rules, and that each alert fires and does not.
+alert_tests() {
+    promtool check rules server/observability/rules.yml && promtool test rules server/observability/tests.yml
+}
+
 absolute() { (cd "$(dirname "$1")" && printf '%s/%s\n' "$PWD" "$(basename "$1")"); }
 
 say "== tools"
-.make/tools.sh cc node rust wasm-target wasm-bindgen wasm-opt postgres redis browser playwright
+.make/tools.sh cc node rust wasm-target wasm-bindgen wasm-opt postgres redis browser playwright promtool
 for name in format versions layout scripts wasm_guard lint lint_wasm; do
     part "$name" .make/check.sh "$name"
 done
@@ -95,6 +100,13 @@ if cargo deny --version >/dev/null 2>&1; then
     part dependencies .make/check.sh dependencies
 else
     left_out+=("dependencies (no cargo-deny)")
+fi
+if promtool=$(find_promtool); then
+    # The tests of the metrics page look for it, too.
+    PATH=$(dirname "$promtool"):$PATH
+    part alerts alert_tests
+else
+    left_out+=("alerts (no promtool, which Debian's package prometheus has)")
 fi
 start_cluster
 part rust rust_tests

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools.sh NAME…: installs what is missing of: cc node rust wasm-target wasm-bindgen wasm-opt postgres redis browser playwright.
+# tools.sh NAME…: installs what is missing of: cc node rust wasm-target wasm-bindgen wasm-opt postgres redis browser playwright promtool.
 # Each is skipped, silently, when it is there. What cannot be installed is named, with the command that would.
 # shellcheck source=.make/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -151,6 +151,27 @@ tool_browser() {
     find_browser >/dev/null || stop "no Chromium or Chrome for the browser tests; Debian: apt-get install chromium fonts-noto-cjk, macOS: brew install --cask chromium"
 }
 
+# Never fails: it is left out where it cannot be had, and `make test` says so.
+tool_promtool() {
+    find_promtool >/dev/null && return
+    have apt-get || return 0
+    step "fetching promtool, of Debian's prometheus package, into $cache/promtool" fetch_promtool || true
+}
+
+# The program alone: the package would install and start a server that nobody asked for.
+fetch_promtool() {
+    local new="$cache/promtool.new-$$"
+    mkdir -p "$new"
+    (
+        cd "$new"
+        apt-get download -q prometheus || { is_root && apt-get update -q && apt-get download -q prometheus; }
+        dpkg-deb -x prometheus_*.deb .
+    ) >"$log" 2>&1 || { tail -5 "$log" >&2; rm -rf "$new"; return 1; }
+    rm -rf "$cache/promtool"
+    rm -f "$new"/*.deb "$new/usr/bin/prometheus"
+    mv "$new" "$cache/promtool"
+}
+
 tool_playwright() {
     tool_node
     # Whatever end2end/package.json names must be there, in exactly that version.
@@ -173,7 +194,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 for tool in "$@"; do
     case $tool in
-    cc | node | rust | wasm-target | wasm-bindgen | wasm-opt | postgres | redis | browser | playwright) "tool_${tool//-/_}" ;;
+    cc | node | rust | wasm-target | wasm-bindgen | wasm-opt | postgres | redis | browser | playwright | promtool) "tool_${tool//-/_}" ;;
     *) stop "tools.sh does not know $tool" ;;
     esac
 done

@@ -12,6 +12,7 @@ pub mod records;
 pub mod reward_provider;
 pub mod serve;
 pub mod settings;
+pub mod simulate;
 pub mod telemetry;
 
 use settings::Invocation;
@@ -42,6 +43,7 @@ pub async fn run(invocation: Invocation) -> anyhow::Result<()> {
             filter,
             json,
         } => records::list(&database, &engine, &filter, json).await,
+        Invocation::Simulate(simulation) => simulate::run(simulation).await,
         Invocation::RewardProvider {
             listen,
             mode,

@@ -14,7 +14,7 @@ use super::{
     },
 };
 
-use crate::{reward_provider::Mode, telemetry::LogFormat};
+use crate::{reward_provider::Mode, simulate::Simulation, telemetry::LogFormat};
 
 /// A day, in seconds.
 const DAY_SECONDS: u64 = 24 * 3600;
@@ -26,6 +26,15 @@ Beside a running server or without one. After a stop or a kill, run the same com
 
 Exit status: 0 when every row is new, was taken before, or stands there with the same content; 1 when a row was not taken
 or the file was not read to its end; 2 when the command line is misused.";
+
+/// What a person who simulates wants to know and an option's line cannot say.
+const SIMULATE_HELP: &str = "\
+Students hand in once, again, twice at the same moment, hang up and repeat, use two devices, or change the words under the same
+key. Each request has a trace id, so that those whose answer was lost can be looked up, and the comparison is exact as long
+as nobody else uses the server meanwhile.
+
+Exit status: 0 when the panel agrees in every bucket; 1 when it does not, or the server could not be used; 2 when the command
+line is misused.";
 
 /// What an admin at the command line wants to know and an option's line cannot say.
 const COMPENSATE_HELP: &str = "\
@@ -91,6 +100,31 @@ pub(super) enum Command {
         database: DatabaseArgs,
         #[command(flatten)]
         engine: EngineArgs,
+    },
+    /// Send the traffic of students on bad networks to a running server with the demo, and compare with its panel
+    #[command(after_long_help = SIMULATE_HELP)]
+    Simulate {
+        /// The server
+        #[arg(long, default_value = "http://127.0.0.1:3000", value_name = "URL")]
+        url: String,
+        /// How many of the demo's students take part
+        #[arg(long, default_value_t = 30, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        students: u32,
+        /// How many pieces of work at most
+        #[arg(long, default_value_t = 1000, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+        intents: u64,
+        /// For how long at most
+        #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3000))]
+        seconds: u64,
+        /// Let the same students do the same [default: something new each time]
+        #[arg(long, value_name = "NUMBER")]
+        seed: Option<u64>,
+        /// A shell command that is run once, half way, such as one that kills and restarts the server
+        #[arg(long, value_name = "COMMAND")]
+        disturb: Option<String>,
+        /// The password of the demo's accounts
+        #[arg(long, default_value = "demo", value_name = "TEXT")]
+        password: String,
     },
     /// A small provider of rewards for the demo and for tests; it can misbehave as real ones do
     RewardProvider {
@@ -320,6 +354,23 @@ impl Command {
                 filter: Box::new(filter.into()),
                 json,
             },
+            Self::Simulate {
+                url,
+                students,
+                intents,
+                seconds,
+                seed,
+                disturb,
+                password,
+            } => Invocation::Simulate(Simulation {
+                url,
+                students,
+                intents,
+                duration: Duration::from_secs(seconds),
+                seed,
+                disturb,
+                password,
+            }),
             Self::RewardProvider {
                 listen,
                 mode,

@@ -17,7 +17,7 @@ use engine::{EngineConfig, FrontLockConfig, FrontLockOnFailure, RemoteConfig, Se
 use secrecy::SecretString;
 
 use crate::reward_provider::Mode;
-use crate::telemetry::LogFormat;
+use crate::{simulate::Simulation, telemetry::LogFormat};
 use command_line::Cli;
 use values::{account_name, compensation_action, idempotency_key, role};
 
@@ -58,6 +58,8 @@ pub enum Invocation {
         /// As the servers on this database.
         engine: EngineSettings,
     },
+    /// Send the traffic of students to a running server.
+    Simulate(Simulation),
     /// List records.
     Records {
         /// Where.

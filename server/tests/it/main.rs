@@ -11,6 +11,7 @@ mod front_lock;
 mod graceful;
 mod import;
 mod metrics;
+mod observability;
 mod openapi;
 mod private_postgres;
 mod process;

@@ -211,20 +211,20 @@ async fn the_log_has_a_line_for_each_arrival_and_each_failure_and_no_secret(pool
             .await
             .unwrap();
     }
-    // The reading of tasks fails; the rest does not.
-    sqlx::query("ALTER TABLE task RENAME TO task_hidden")
+    // The reading of points fails; the rest does not.
+    sqlx::query("ALTER TABLE points_balance RENAME TO hidden")
         .execute(&pool)
         .await
         .unwrap();
     let failed = client
-        .get(format!("{base}/api/v1/tasks"))
+        .get(format!("{base}/api/v1/points"))
         .bearer_auth(&token)
         .send()
         .await
         .unwrap();
     assert_eq!(failed.status(), 500);
     let problem: Value = failed.json().await.unwrap();
-    sqlx::query("ALTER TABLE task_hidden RENAME TO task")
+    sqlx::query("ALTER TABLE hidden RENAME TO points_balance")
         .execute(&pool)
         .await
         .unwrap();
@@ -284,7 +284,7 @@ async fn the_log_has_a_line_for_each_arrival_and_each_failure_and_no_secret(pool
         chain.len() >= 2
             && chain
                 .iter()
-                .any(|cause| cause.as_str().unwrap().contains("task")),
+                .any(|cause| cause.as_str().unwrap().contains("points_balance")),
         "{chain:?}"
     );
 }
