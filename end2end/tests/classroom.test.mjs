@@ -282,6 +282,24 @@ scene('somebody who is signed out sees no name, signs in and comes back to the t
     assert.equal((await stage.database.submissions(api.account.id, task.id)).length, 1);
 });
 
+scene('on a shared device the text of one never goes in under the name of another', async stage => {
+    const [mine, theirs] = [await stage.api('student12'), await stage.api('student13')];
+    const [task] = await mine.openTasks();
+    const student = await stage.enterAs('student12');
+    student.allow(/status of 401/);
+    const page = await student.openTask(task);
+    await page.write('Mine alone.');
+    await student.signIn('student13');
+    await page.button.click();
+    await page.line.filter({ hasText: 'You have been signed out' }).waitFor();
+    assert.deepEqual(await stage.database.submissions(theirs.account.id), []);
+    await student.signIn('student12');
+    await page.reload();
+    await page.isSubmitted('Mine alone.');
+    assert.equal((await stage.database.submissions(mine.account.id, task.id)).length, 1);
+    assert.deepEqual(await stage.database.submissions(theirs.account.id), []);
+});
+
 scene('the list says what this device still holds: a draft, and what is not confirmed', async stage => {
     const api = await stage.api('student9');
     const [first, second] = await api.openTasks();
