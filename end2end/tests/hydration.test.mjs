@@ -12,6 +12,7 @@ const PAGES = [
     ['task', 'student1', tasks => `/tasks/${tasks[0].id}`],
     ['task-submitted', 'student1', tasks => `/tasks/${tasks[1].id}`],
     ['panel', 'ops1', () => '/panel'],
+    ['practice', 'student1', tasks => `/tasks/${tasks.at(-1).id}`],
     ['records', 'admin1', () => '/records'],
     ['record', 'admin1', () => `/records/${stuck}`],
     ['arrivals', 'ops1', () => '/arrivals?outcome=reused&window=1h'],
@@ -19,6 +20,9 @@ const PAGES = [
     ['bulk', 'admin1', () => `/bulks/new?id=${stuck}`],
     ['audit', 'ops1', () => '/audit'],
     ['progress', 'teacher1', () => '/progress'],
+    ['new-task', 'teacher1', () => '/progress/new'],
+    ['pupil', 'teacher1', () => '/progress/students/1'],
+    ['pupil-task', 'teacher1', tasks => `/progress/students/1/tasks/${tasks[1].id}`],
     ['report', 'parent1', () => '/report'],
     ['forbidden', 'student1', () => '/panel'],
 ];

@@ -152,10 +152,12 @@ pub async fn load_task(
 /// Hands in one version of a task. A plain form is sent back to the task's page, which says what became of it.
 ///
 /// # Errors
-/// A [`Fault`] without a student's identity, or when the store cannot answer.
+/// A [`Fault`] without the identity of the student whose page it is (on a shared device somebody else may have signed in since: one's
+/// text must not go in under the other's name), or when the store cannot answer.
 #[server(prefix = "/api/fn", endpoint = "submit_task")]
 pub async fn submit_task(
     task_id: String,
+    student_id: String,
     submit_version: i32,
     client_id: String,
     key: String,
@@ -166,7 +168,7 @@ pub async fn submit_task(
         client_id,
         content: ssr::line_feeds(&content),
     };
-    let reply = ssr::submit(&task_id, body, &key).await;
+    let reply = ssr::submit(&task_id, &student_id, body, &key).await;
     ssr::send_form_back(&task_id, &key, &reply);
     reply
 }
@@ -199,7 +201,7 @@ mod ssr {
     use engine::{Actor, Answer, Arrival, Engine};
 
     use super::{Asked, Fault, Outcome, SubmitReply, TaskPage};
-    use crate::request;
+    use crate::{fault::FaultKind, request};
 
     /// How long a duplicate waits for the running execution: it must be answered before its page calls the result unknown.
     const WAIT: Duration = Duration::from_millis(ANSWER_TIMEOUT_MS as u64 - 1_000);
@@ -218,10 +220,14 @@ mod ssr {
 
     pub(super) async fn submit(
         task_id: &str,
+        student_id: &str,
         body: SubmissionBody,
         key: &str,
     ) -> Result<SubmitReply, Fault> {
         let actor = request::require(is_student).await?;
+        if actor.id.to_string() != student_id {
+            return Err(request::fault(FaultKind::SignedOut));
+        }
         if let Err(invalid) = body.check() {
             return Ok(refused(ProblemCode::InvalidBody, invalid.to_string()));
         }
@@ -276,7 +282,6 @@ mod ssr {
 
     /// Answers a form that no script sent.
     pub(super) fn send_form_back(task_id: &str, key: &str, reply: &Result<SubmitReply, Fault>) {
-        use crate::fault::FaultKind;
         if !request::wants_page() {
             return;
         }

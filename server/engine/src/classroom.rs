@@ -108,7 +108,7 @@ impl Engine {
         };
         let mut snapshot = self.snapshot().await?;
         let (students, at) = progress::count_students(&mut snapshot, id).await?;
-        let rates = progress::list_rates(&mut snapshot, id).await?;
+        let rates = progress::list_rates(&mut snapshot, id, students).await?;
         let progress = read_progress(&mut snapshot, class, id, filter).await?;
         Ok(progress.map(|progress| ClassOverview {
             at: rfc3339(at),

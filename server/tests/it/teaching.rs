@@ -439,16 +439,36 @@ async fn a_class_is_read_a_page_at_a_time_or_whole(pool: PgPool) {
     }
 }
 
-#[sqlx::test(migrator = "engine::MIGRATOR")]
-async fn the_rates_of_a_class_count_the_same_rows(pool: PgPool) {
-    let world = World::new(pool).await;
-    let student = world.token("student1").await;
-    for task in ["1", "4"] {
-        let path = format!("/api/v1/tasks/{task}/submissions");
-        world
-            .submit(&student, &path, "one", &fresh_submission(1))
-            .await;
+/// Holds the numbers of a class to the lines of its students.
+async fn rates_agree(world: &World, teacher: &engine::Actor, step: &str) -> i64 {
+    use domain::view::{StudentFilter, TaskStatus};
+    let filter = StudentFilter::default();
+    let overview = world.engine.class_overview(teacher, "1", &filter).await;
+    let overview = overview.unwrap().unwrap();
+    let students = i64::try_from(overview.progress.students.len()).unwrap();
+    assert_eq!(overview.students, students, "{step}");
+    for rate in &overview.rates {
+        let lines = overview.progress.students.iter().flat_map(|s| &s.tasks);
+        let lines: Vec<_> = lines.filter(|t| t.task_id == rate.task_id).collect();
+        let done = lines.iter().filter(|t| t.status == TaskStatus::Submitted);
+        assert_eq!(
+            (rate.submitted, rate.students),
+            (
+                i64::try_from(done.count()).unwrap(),
+                i64::try_from(lines.len()).unwrap()
+            ),
+            "{} after {step}",
+            rate.title
+        );
     }
+    overview.rates.iter().map(|rate| rate.submitted).sum()
+}
+
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn the_rates_of_a_class_count_the_same_lines_at_every_step(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (one, two) = (world.token("student1").await, world.token("student2").await);
+    let id = id_of(&world, "student1").await;
     let names = ["teacher1".to_owned()];
     let teacher = world
         .engine
@@ -457,33 +477,37 @@ async fn the_rates_of_a_class_count_the_same_rows(pool: PgPool) {
         .unwrap()
         .pop()
         .unwrap();
-    let filter = domain::view::StudentFilter::default();
-    let overview = world
-        .engine
-        .class_overview(&teacher, "1", &filter)
+    let submit = async |token: &str, task: u32, version: u32| {
+        let path = format!("/api/v1/tasks/{task}/submissions");
+        let key = format!("{task} {version}");
+        let answer = world
+            .submit(token, &path, &key, &fresh_submission(version))
+            .await;
+        assert_eq!(answer.status, 201);
+    };
+    let reopen = async || {
+        let opened = world.engine.reopen_task(&teacher, "1", &id, None).await;
+        assert!(opened.unwrap().is_some());
+    };
+    assert_eq!(rates_agree(&world, &teacher, "nothing").await, 0);
+    submit(&one, 1, 1).await;
+    submit(&two, 1, 1).await;
+    assert_eq!(rates_agree(&world, &teacher, "two submissions").await, 2);
+    submit(&one, 4, 1).await;
+    submit(&one, 4, 2).await;
+    assert_eq!(rates_agree(&world, &teacher, "two attempts").await, 3);
+    reopen().await;
+    assert_eq!(rates_agree(&world, &teacher, "a reopening").await, 2);
+    submit(&one, 1, 2).await;
+    assert_eq!(rates_agree(&world, &teacher, "the second version").await, 3);
+    reopen().await;
+    assert_eq!(rates_agree(&world, &teacher, "another reopening").await, 2);
+    sqlx::query("DELETE FROM class_member WHERE account_id = $1::text::bigint")
+        .bind(&id)
+        .execute(&world.pool)
         .await
-        .unwrap()
         .unwrap();
-    assert_eq!(overview.students, 2);
-    for rate in &overview.rates {
-        let students = overview.progress.students.iter();
-        let tasks = students
-            .flat_map(|s| &s.tasks)
-            .filter(|t| t.task_id == rate.task_id);
-        let done = tasks
-            .clone()
-            .filter(|t| t.status == domain::view::TaskStatus::Submitted);
-        assert_eq!(
-            (
-                usize::try_from(rate.submitted).unwrap(),
-                usize::try_from(rate.students).unwrap()
-            ),
-            (done.count(), tasks.count()),
-            "{}",
-            rate.title
-        );
-    }
-    assert_eq!(overview.rates.iter().map(|r| r.submitted).sum::<i64>(), 2);
+    assert_eq!(rates_agree(&world, &teacher, "a student has left").await, 1);
 }
 
 #[sqlx::test(migrator = "engine::MIGRATOR")]

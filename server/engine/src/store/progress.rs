@@ -99,12 +99,12 @@ pub(crate) async fn list_class_progress(
         "WITH page AS MATERIALIZED (
              SELECT a.id, a.name
              FROM class_member m JOIN account a ON a.id = m.account_id AND a.role = 'student'
-             WHERE m.class_id = $1 AND ($2::bigint IS NULL OR a.id > $2)
+             WHERE m.class_id = $1 AND m.account_id > $2
                AND ($3::text IS NULL OR starts_with(a.name, $3))
                AND ($4::bigint IS NULL OR EXISTS (
                    SELECT FROM student_task t
                    WHERE t.student_id = a.id AND t.task_id = $4 AND t.class_id = $1 AND t.status = 'pending'))
-             ORDER BY a.id LIMIT $5
+             ORDER BY m.account_id LIMIT $5
          )
          SELECT p.id AS student_id, p.name AS student_name, t.task_id, t.title, t.kind, t.due_at, t.status,
                 t.submission_id, t.submitted_at
@@ -112,7 +112,7 @@ pub(crate) async fn list_class_progress(
          ORDER BY p.id, t.due_at NULLS LAST, t.task_id",
     )
     .bind(class_id)
-    .bind(after)
+    .bind(after.unwrap_or(0))
     .bind(filter.q.as_deref())
     .bind(open)
     .bind(limit)
@@ -142,24 +142,19 @@ struct RateRow {
     kind: String,
     due_at: Option<OffsetDateTime>,
     submitted: i64,
-    students: i64,
 }
 
-/// How far a class is with each of its tasks.
+/// How far a class of so many students is with each of its tasks.
 pub(crate) async fn list_rates(
     connection: &mut PgConnection,
     class_id: i64,
+    students: i64,
 ) -> Result<Vec<TaskRate>, StoreError> {
     let rows: Vec<RateRow> = sqlx::query_as(
-        "SELECT task.id AS task_id, task.title, task.kind, task.due_at, coalesce(n.submitted, 0) AS submitted,
-                coalesce(n.students, 0) AS students
-         FROM task LEFT JOIN (
-             SELECT t.task_id, count(*) FILTER (WHERE t.status = 'submitted') AS submitted, count(*) AS students
-             FROM student_task t JOIN account a ON a.id = t.student_id AND a.role = 'student'
-             WHERE t.class_id = $1 GROUP BY t.task_id
-         ) n ON n.task_id = task.id
-         WHERE task.class_id = $1
-         ORDER BY task.due_at NULLS LAST, task.id",
+        "SELECT t.id AS task_id, t.title, t.kind, t.due_at, r.submitted
+         FROM class_task_rate r JOIN task t ON t.id = r.task_id
+         WHERE r.class_id = $1
+         ORDER BY t.due_at NULLS LAST, t.id",
     )
     .bind(class_id)
     .fetch_all(connection)
@@ -173,7 +168,7 @@ pub(crate) async fn list_rates(
                 title: row.title,
                 due_at: row.due_at.map(rfc3339),
                 submitted: row.submitted,
-                students: row.students,
+                students,
             })
         })
         .collect()
