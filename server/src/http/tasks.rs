@@ -33,8 +33,8 @@ pub(super) struct Tasks {
 }
 
 /// The answer of `GET /api/v1/tasks/{task_id}/submissions`.
-#[derive(Serialize)]
-struct Submissions {
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Submissions {
     submissions: Vec<AttemptView>,
 }
 

@@ -35,8 +35,7 @@ async fn what_runs_is_answered_while_nobody_is_sent_here_any_more(pool: PgPool) 
             let answer = reqwest::get(&ready).await.expect("it still tells");
             if answer.status() == 503 {
                 let detail: serde_json::Value = answer.json().await.unwrap();
-                let expected =
-                    json!({ "ready": false, "database": true, "migrated": true, "draining": true });
+                let expected = json!({ "ready": false, "database": true, "migrated": true, "draining": true, "front_lock": "off" });
                 break assert_eq!(detail, expected);
             }
         }

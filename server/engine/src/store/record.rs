@@ -280,7 +280,7 @@ pub(crate) async fn find_record_of_key(
     key: &str,
 ) -> Result<Option<FoundRecord>, StoreError> {
     let row: Option<RecordRow> = sqlx::query_as(
-        "SELECT id, state, epoch, fingerprint,
+        "SELECT id, state, epoch, fingerprint, trace_id,
                 coalesce(lease_until > clock_timestamp(), false) AS lease_is_live,
                 response_status, response_body, response_location
          FROM idempotency_record WHERE subject_id = $1 AND action_type = $2 AND idem_key = $3",

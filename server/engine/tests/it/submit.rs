@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::Bucket;
+use domain::{Bucket, Defence};
 use engine::Answer;
 use sqlx::PgPool;
 
@@ -67,6 +67,7 @@ async fn a_repeated_key_gets_the_first_answer_to_the_byte(pool: PgPool) {
         again,
         Answer {
             bucket: Bucket::Reused,
+            defence: Defence::Record,
             replayed: true,
             ..first
         }
@@ -141,6 +142,7 @@ async fn another_key_with_the_same_content_gets_the_existing_submission(pool: Pg
         again,
         Answer {
             bucket: Bucket::Reused,
+            defence: Defence::Record,
             replayed: true,
             ..other
         }
@@ -218,6 +220,7 @@ async fn a_refusal_by_a_rule_is_stored_and_replayed(pool: PgPool) {
             again,
             Answer {
                 bucket: Bucket::Reused,
+                defence: Defence::Record,
                 replayed: true,
                 ..first
             }

@@ -274,6 +274,44 @@ pub(super) const ROUTES: &[Route] = &[
     )
     .one(),
     get(
+        "/api/v1/tasks/{task_id}/submissions",
+        "tasks",
+        STUDENT,
+        "The own submissions of one task",
+        json!("The submissions, newest first.", SUBMISSIONS),
+    )
+    .one(),
+    post(
+        "/api/v1/tasks",
+        "teaching",
+        TEACHER,
+        "Assign a new task to a class, once",
+        shapes::NEW_TASK,
+        &[
+            (
+                201,
+                "The task, new or as it was made under this key.",
+                Holds::Json(shapes::ASSIGNED_TASK),
+            ),
+            (
+                200,
+                "The same task was there already.",
+                Holds::Json(shapes::ASSIGNED_TASK),
+            ),
+        ],
+        &[400, 404, 413, 415, 422],
+    )
+    .keyed(),
+    post(
+        "/api/v1/tasks/{task_id}/reopening",
+        "teaching",
+        TEACHER,
+        "Open the next version of a task for one student; without a submission of this one nothing changes",
+        shapes::REOPENING_BODY,
+        json!("The task as the student has it now.", TASK),
+        &[400, 404, 413, 415],
+    ),
+    get(
         "/api/v1/classes",
         "reports",
         TEACHER,

@@ -7,10 +7,11 @@ use domain::{
     command::{RedemptionBody, SubmissionBody},
     compensation::CompensationStatus,
     problem::Problem,
+    teaching::{NewTask, ReopeningBody},
     view::{
-        Account, ArrivalFilter, ArrivalPage, AuditFilter, AuditPage, BulkAnswer, ChildReport,
-        ClassProgress, CompensationAnswer, CompensationPage, PanelView, RecordDetail, RecordFilter,
-        RecordPage, RedemptionView, RequestView, SubmissionView, TaskView, Window,
+        Account, ArrivalFilter, ArrivalPage, AssignedTask, AuditFilter, AuditPage, BulkAnswer,
+        ChildReport, ClassProgress, CompensationAnswer, CompensationPage, PanelView, RecordDetail,
+        RecordFilter, RecordPage, RedemptionView, RequestView, SubmissionView, TaskView, Window,
     },
 };
 use serde_json::Value;
@@ -57,6 +58,7 @@ shapes! {
     ACCOUNT = Account;
     ARRIVALS = ArrivalPage;
     AUDIT = AuditPage;
+    ASSIGNED_TASK = AssignedTask;
     BULK = BulkAnswer;
     BULK_BODY = compensations::BulkBody;
     CHILD_REPORT = ChildReport;
@@ -68,6 +70,7 @@ shapes! {
     COMPENSATIONS = CompensationPage;
     CREDENTIALS = session::Credentials;
     DECISION_BODY = compensations::DecisionBody;
+    NEW_TASK = NewTask;
     NOTIFICATIONS = messages::Notifications;
     PANEL = PanelView;
     POINTS = tasks::Points;
@@ -77,12 +80,14 @@ shapes! {
     REDEMPTION = RedemptionView;
     REDEMPTION_BODY = RedemptionBody;
     REDEMPTIONS = rewards::Redemptions;
+    REOPENING_BODY = ReopeningBody;
     REPLAY_BODY = messages::ReplayBody;
     REQUEST = RequestView;
     REWARDS = rewards::Rewards;
     SIGNED_IN = session::SignedIn;
     SUBMISSION = SubmissionView;
     SUBMISSION_BODY = SubmissionBody;
+    SUBMISSIONS = tasks::Submissions;
     TASK = TaskView;
     TASKS = tasks::Tasks;
     // Words of queries.
