@@ -283,7 +283,7 @@ pub(super) const ROUTES: &[Route] = &[
     .one(),
     post(
         "/api/v1/tasks",
-        "teaching",
+        "reports",
         TEACHER,
         "Assign a new task to a class, once",
         shapes::NEW_TASK,
@@ -304,7 +304,7 @@ pub(super) const ROUTES: &[Route] = &[
     .keyed(),
     post(
         "/api/v1/tasks/{task_id}/reopening",
-        "teaching",
+        "reports",
         TEACHER,
         "Open the next version of a task for one student; without a submission of this one nothing changes",
         shapes::REOPENING_BODY,
