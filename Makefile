@@ -1,6 +1,6 @@
 # Yici. The targets are thin; what they do is in .make/.
 .DEFAULT_GOAL := help
-.PHONY: help run build watch test model check fmt clean
+.PHONY: help run build watch test model check fmt clean simulate outage
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,12 @@ watch: ## Build for development and serve the demo, again after each change of a
 
 test: ## Run every check and every test, the browser's included, after installing what they need
 	@exec .make/test.sh
+
+simulate: ## Send the traffic of students on bad networks to the server of `make run`, and compare with its panel (SIMULATE="--help")
+	@exec .make/simulate.sh
+
+outage: ## Go through an outage on a throw-away database: panel, metrics, log, traces and alerts must tell the same
+	@exec .make/outage.sh
 
 model: ## Check the protocol's model in a release build, and print states, depth and time
 	@YICI_MODEL=full cargo test --release --locked -p engine --test model -- --nocapture --test-threads 1

@@ -97,14 +97,10 @@ impl Engine {
         let claimed = outbox::claim_due(pool, token, lease, SET).await?;
         let taken = i64::try_from(claimed.len()).unwrap_or(SET);
         let deliveries = claimed.into_iter().map(|message| {
-            let span = tracing::debug_span!(
-                "deliver",
-                trace_id = message.trace_id,
-                message_id = message.id
-            );
-            if let Some(trace_id) = &message.trace_id {
-                trace::continue_record(&span, trace_id, message.record_id);
-            }
+            let trace_id = message.trace_id.as_deref().unwrap_or_default();
+            let span = trace::continuing(trace_id, message.record_id, || {
+                tracing::info_span!("deliver", trace_id, message_id = message.id)
+            });
             self.deliver(webhook, token, message).instrument(span)
         });
         let mut deliveries = stream::iter(deliveries).buffer_unordered(AT_ONCE);

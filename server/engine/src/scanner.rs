@@ -82,9 +82,9 @@ impl Engine {
         let due = scan::take_due(&self.0.pools.work, SET, PAUSES.0, PAUSES.1, MAX_ATTEMPTS).await?;
         let taken = due.len();
         for record in due {
-            let span =
-                tracing::debug_span!("recover", trace_id = record.trace_id, record_id = record.id);
-            trace::continue_record(&span, &record.trace_id, record.id);
+            let span = trace::continuing(&record.trace_id, record.id, || {
+                tracing::info_span!("recover", trace_id = record.trace_id, record_id = record.id)
+            });
             let note = match self.recover(&record).instrument(span).await {
                 Ok(note) => note,
                 Err(error) => {

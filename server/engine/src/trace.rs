@@ -82,8 +82,11 @@ pub fn begin_request(span: &Span, trace_id: &str, parent: Option<(&str, bool)>) 
 
 /// The span of one execution.
 pub(crate) fn execution(trace_id: &str, record_id: i64, epoch: i64) -> Span {
-    let span = tracing::debug_span!("execute", trace_id, record_id, epoch);
-    if is_exporting() && !span.is_disabled() {
+    if !is_exporting() {
+        return Span::none();
+    }
+    let span = tracing::info_span!("execute", trace_id, record_id, epoch);
+    if !span.is_disabled() {
         let next = Next {
             trace: TraceId::from_hex(trace_id).ok(),
             span: Some(execution_id(trace_id, record_id, epoch)),
@@ -93,10 +96,22 @@ pub(crate) fn execution(trace_id: &str, record_id: i64, epoch: i64) -> Span {
     span
 }
 
-/// Puts a span below the first execution of a record, in the record's trace.
-pub(crate) fn continue_record(span: &Span, trace_id: &str, record_id: i64) {
-    if let Some((trace, first)) = first_execution(trace_id, record_id) {
-        set_remote_parent(span, trace, first, true);
+/// A span below the first execution of a record, in the record's trace; it is made only when spans go anywhere.
+pub(crate) fn continuing(trace_id: &str, record_id: i64, begin: impl FnOnce() -> Span) -> Span {
+    let Some((trace, first)) = first_execution(trace_id, record_id) else {
+        return Span::none();
+    };
+    let span = begin();
+    set_remote_parent(&span, trace, first, true);
+    span
+}
+
+/// A span below the current one; it is made only when spans go anywhere.
+pub(crate) fn below(begin: impl FnOnce() -> Span) -> Span {
+    if is_exporting() {
+        begin()
+    } else {
+        Span::none()
     }
 }
 

@@ -4,9 +4,7 @@ use anyhow::Context;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use secrecy::SecretString;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::{
-    EnvFilter, Layer, filter::Targets, layer::SubscriberExt, util::SubscriberInitExt,
-};
+use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 
 mod ids;
 mod json;
@@ -36,8 +34,8 @@ pub struct Telemetry {
     _log: WorkerGuard,
 }
 
-/// Starts the log on standard error, of which `RUST_LOG` chooses what is in it, and the export of traces, if there is somewhere
-/// to send them. A second start in the same process keeps the first log.
+/// Starts the log on standard error, and the export of traces, if there is somewhere
+/// to send them; `RUST_LOG` chooses what is in both. A second start in the same process keeps the first log.
 ///
 /// # Errors
 /// When the exporter cannot be set up.
@@ -51,26 +49,21 @@ pub fn start(format: LogFormat, otlp_endpoint: Option<&SecretString>) -> anyhow:
         .finish(std::io::stderr());
     let lines = tracing_subscriber::fmt::layer().with_writer(writer);
     let lines = match format {
-        LogFormat::Human => lines.with_target(false).with_filter(filter).boxed(),
+        LogFormat::Human => lines.with_target(false).boxed(),
         LogFormat::Json => lines
             .fmt_fields(tracing_subscriber::fmt::format::JsonFields::new())
             .event_format(json::JsonLine)
-            .with_filter(filter)
             .boxed(),
     };
     let traces = otlp_endpoint
         .map(traces::provider)
         .transpose()
         .context("OTEL_EXPORTER_OTLP_ENDPOINT")?;
-    let spans = traces.as_ref().map(|provider| {
-        traces::layer(provider).with_filter(
-            Targets::new()
-                .with_target("engine", tracing::Level::DEBUG)
-                .with_target("server", tracing::Level::DEBUG)
-                .with_target("app", tracing::Level::DEBUG),
-        )
-    });
+    let spans = traces.as_ref().map(traces::layer);
+    // One filter for both. With a filter for each layer, a library that only asks whether something is enabled, as sqlx does for
+    // every statement, leaves that answer behind on its thread, and the next line or span there is dropped.
     let started = tracing_subscriber::registry()
+        .with(filter)
         .with(lines)
         .with(spans)
         .try_init();

@@ -85,8 +85,10 @@ async fn a_trace_goes_from_the_caller_through_the_execution_to_the_message_and_a
     let variables = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()),
         ("YICI_WEBHOOK_URL", hook.as_str()),
+        ("YICI_LOG_FORMAT", "json"),
+        ("RUST_LOG", "info,sqlx=warn"),
     ];
-    let mut server = Server::start_with(&pool, &variables).await;
+    let mut server = Server::start_logged(&pool, &variables).await;
     let token = server.sign_in("student1").await;
     let body = json!({ "submit_version": 1, "client_id": "wire", "content": "x" });
     let first = "0af7651916cd43dd8448eb211c80319c";
@@ -137,6 +139,10 @@ async fn a_trace_goes_from_the_caller_through_the_execution_to_the_message_and_a
     assert_eq!(hooks, [expected]);
     let text = format!("{:?}", received.spans.lock().unwrap());
     assert!(!text.contains(&token), "no token is in any span");
+    // Log and traces side by side: neither takes lines or spans from the other.
+    let log = server.log();
+    assert_eq!(log.matches(r#""message":"arrival""#).count(), 2, "{log}");
+    assert!(log.contains(r#""message":"serving""#), "{log}");
 }
 
 #[sqlx::test(migrator = "engine::MIGRATOR")]
@@ -156,7 +162,10 @@ async fn what_the_scanner_ends_goes_on_in_the_trace_of_the_process_that_died(poo
     dying.ended().await;
 
     let (received, endpoint) = receiver().await;
-    let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str())];
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()),
+        ("RUST_LOG", "info,sqlx=warn"),
+    ];
     let mut server = Server::start_with(&pool, &variables).await;
     until(
         &pool,

@@ -110,7 +110,7 @@ impl Engine {
         crash::point("before_call");
         // A process that was paused since may have been taken over, and its call been proven void: it must not be sent any more.
         let answer = if begun.elapsed() < provider.timeout {
-            let span = tracing::debug_span!("call provider", otel.kind = "client");
+            let span = trace::below(|| tracing::info_span!("call provider", otel.kind = "client"));
             let called = provider.call(&call.key, &call.body, &job.trace_id);
             called.instrument(span).await
         } else {
@@ -187,8 +187,9 @@ impl Engine {
             return Ok(false);
         };
         let asked_ms = self.monotonic_ms();
-        let span = tracing::debug_span!("ask provider", otel.kind = "client", record_id);
-        trace::continue_record(&span, &question.trace_id, record_id);
+        let span = trace::continuing(&question.trace_id, record_id, || {
+            tracing::info_span!("ask provider", otel.kind = "client", record_id)
+        });
         let asked = provider.ask(&question.key, &question.trace_id);
         let status = asked.instrument(span).await;
         let probe = Probe {

@@ -1,6 +1,6 @@
 //! Before the claim: the front lock, where there is one. Whoever loses it looks before it inserts.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use domain::{Defence, EndEvent};
 
@@ -10,6 +10,7 @@ use crate::{
     flight::{FlightKey, Lead, Stage},
     front_lock::{Asked, FrontLock, Held},
     store::record::{FoundRecord, find_record_of_key},
+    watch::{self, FrontLockResult},
 };
 
 /// How long a loser waits for the winner's record, look by look, before it claims without the lock: its holder may have died.
@@ -39,7 +40,15 @@ impl Engine {
         let Some(lock) = &self.0.front_lock else {
             return Ok(Passed::Without);
         };
-        match lock.ask(&intent.flight_key()).await {
+        let begun = Instant::now();
+        let asked = lock.ask(&intent.flight_key()).await;
+        let result = match &asked {
+            Asked::Held(_) => FrontLockResult::Taken,
+            Asked::Lost => FrontLockResult::Held,
+            Asked::Away => FrontLockResult::Unavailable,
+        };
+        watch::note_front_lock(intent.action_type(), result, begun);
+        match asked {
             Asked::Held(held) => Ok(Passed::With(lock, held)),
             Asked::Lost => Ok(self.look_for_winner(flight, intent).await?),
             // A key that has a record is never refused its answer.

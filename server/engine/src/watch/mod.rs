@@ -180,7 +180,7 @@ pub(crate) fn note_fenced(action: ActionType) {
 }
 
 /// A front lock was asked for.
-pub fn note_front_lock(action: ActionType, result: FrontLockResult, begun: Instant) {
+pub(crate) fn note_front_lock(action: ActionType, result: FrontLockResult, begun: Instant) {
     counter!(FRONT_LOCK, "action" => action.as_str(), "result" => <&str>::from(result))
         .increment(1);
     histogram!(FRONT_LOCK_SECONDS, "action" => action.as_str()).record(begun.elapsed());
