@@ -53,7 +53,7 @@ scene('without identity every page is redirected whatever its caller accepts', a
         for (const path of PAGES) {
             const answer = await fetch(stage.server.url + path, { headers: { accept }, redirect: 'manual' });
             assert.ok([302, 303, 307].includes(answer.status), `${path}, ${accept}: ${answer.status}`);
-            assert.equal(answer.headers.get('location'), '/');
+            assert.equal(answer.headers.get('location'), `/?next=${path}`);
         }
     }
 });
