@@ -58,7 +58,8 @@ scene('teacher and parent see the submission that the student sees', async stage
 
     const teacher = await stage.enterAs('teacher1');
     const progress = await teacher.openLive('/progress');
-    const line = progress.locator('tbody tr').filter({ has: progress.locator('th', { hasText: /^student1$/ }) });
+    const line = progress.locator('tbody tr').filter({ has: progress.locator('th a', { hasText: /^student1$/ }) });
+    await line.locator('.state-succeeded').first().waitFor();
     assert.equal(await line.locator('.state-succeeded').count(), 1);
     assert.equal(await progress.locator('tbody .state-succeeded').count(), 1);
 });

@@ -170,6 +170,7 @@ scene('the keyboard leads everywhere, and ? tells how', async stage => {
     await page.keyboard.press('r');
     await page.waitForURL('**/records');
     await hydrated(page);
+    await page.locator('.filter input').first().waitFor();
     await page.keyboard.press('/');
     assert.ok(await page.evaluate(() => document.activeElement.name === 'q'));
 });
