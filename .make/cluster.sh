@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2154
 # A Postgres of a script's own, thrown away afterwards. Sourced, never run; lib.sh comes before it.
 
 cluster=
