@@ -12,7 +12,7 @@ use sqlx::{Postgres, Transaction};
 use crate::{
     Actor, Engine, StoreError,
     reading::{MAX_PAGE, cursor, page},
-    store::{progress, rfc3339, task},
+    store::{progress, rfc3339, task, transaction::begin_reading},
 };
 
 /// How much of a submission a list shows, in characters.
@@ -89,7 +89,7 @@ impl Engine {
         let Some((class, id)) = self.taught(actor, class_id).await? else {
             return Ok(None);
         };
-        let mut snapshot = self.snapshot().await?;
+        let mut snapshot = begin_reading(&self.0.pools.reading).await?;
         read_progress(&mut snapshot, class, id, filter).await
     }
 
@@ -106,7 +106,7 @@ impl Engine {
         let Some((class, id)) = self.taught(actor, class_id).await? else {
             return Ok(None);
         };
-        let mut snapshot = self.snapshot().await?;
+        let mut snapshot = begin_reading(&self.0.pools.reading).await?;
         let (students, at) = progress::count_students(&mut snapshot, id).await?;
         let rates = progress::list_rates(&mut snapshot, id, students).await?;
         let progress = read_progress(&mut snapshot, class, id, filter).await?;
@@ -235,12 +235,6 @@ impl Engine {
         let classes = self.list_classes(actor).await?;
         let class = classes.into_iter().find(|class| class.id == class_id);
         Ok(class.zip(class_id.parse().ok()))
-    }
-
-    /// One moment for several statements, or the numbers would not add up.
-    async fn snapshot(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
-        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-        Ok(self.0.pools.reading.begin_with(begin).await?)
     }
 }
 

@@ -31,6 +31,8 @@ const SET: i64 = 100;
 const AT_ONCE: usize = 8;
 /// How long an undelivered message waits for its next turn at most.
 const TICK: Duration = Duration::from_secs(1);
+/// How long messages are gathered, once there is one.
+const GATHER: Duration = Duration::from_millis(100);
 /// The pause after the first failure, which doubles with each, and the longest one.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(600));
 /// After so many failures a message is a dead letter: about an hour and a half.
@@ -57,7 +59,8 @@ impl Engine {
         loop {
             tokio::select! {
                 () = stopping.cancelled() => return,
-                () = self.0.message_written.notified() => {}
+                // Those that come together go out together: one statement for each submission would cost as much as it.
+                () = self.0.message_written.notified() => tokio::time::sleep(GATHER).await,
                 _ = ticks.tick() => {}
             }
             // A full set means that there may be more: no pause between those.

@@ -426,6 +426,8 @@ impl Engine {
             };
             // Two clicks of one person are one decision.
             if status == wanted && by.actor_id.is_some() && stored.decided_by == by.actor_id {
+                // What is answered is read on a connection of its own; this one is not held meanwhile.
+                transaction.rollback().await?;
                 return self.compensation_answer(id).await;
             }
             return Err(CompensateError::AlreadyDecided(if stored.is_overdue {
