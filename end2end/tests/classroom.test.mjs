@@ -212,7 +212,7 @@ for (const lang of ['en', 'zh']) {
         await first.write('The words that count.');
         await first.button.click();
         await first.isSubmitted('The words that count.');
-        assert.ok((await first.line.textContent()).includes(WORDS[lang].thisDevice), await first.line.textContent());
+        await first.line.filter({ hasText: WORDS[lang].thisDevice }).waitFor();
         await second.press();
         await second.reaches('refused');
         await second.submitted.filter({ hasText: 'The words that count.' }).waitFor();
@@ -236,6 +236,8 @@ scene('a practice attempt that another device has used becomes the next one with
     const task = (await api.tasks()).find(task => task.kind === 'practice');
     const student = await stage.enterAs('student7');
     const page = await student.openTask(task);
+    const teacher = await stage.enterAs('teacher1');
+    const pupil = await teacher.openLive(`/progress/students/${api.account.id}/tasks/${task.id}`);
     await page.write('From the tablet.');
     await api.submit(task, { content: 'From the phone.' });
     await page.button.click();
@@ -255,6 +257,9 @@ scene('a practice attempt that another device has used becomes the next one with
     await page.isSubmitted('From the tablet.');
     await page.page.locator('.attempts .task-row').nth(1).waitFor();
     assert.equal(await page.page.locator('.attempts .task-row').filter({ hasText: '+10' }).count(), 2);
+    await page.page.locator('.task-facts').first().filter({ hasText: /Attempts: 2.*\+20 points/ }).waitFor();
+    // The teacher's page, which was open all the time, comes to know it by itself.
+    await pupil.locator('.task-facts').first().filter({ hasText: /Attempts: 2.*\+20 points/ }).waitFor();
     const rows = await stage.database.submissions(api.account.id, task.id);
     assert.deepEqual(rows.map(row => [row.submit_version, row.content]), [
         [1, 'From the phone.'],

@@ -28,7 +28,7 @@ scene('a student signs in and submits, a reload keeps it, and the panel counts o
     await task.write(TEXT);
     await task.button.click();
     await task.isSubmitted(TEXT);
-    assert.match(await task.line.textContent(), /^Submitted\s+\d\d:\d\d · this device · \+10 points$/);
+    await task.line.filter({ hasText: /^Submitted\s+\d\d:\d\d · this device · \+10 points$/ }).waitFor();
 
     await news.filter({ hasText: /^1$/ }).waitFor();
     assert.ok(await panel.evaluate(() => window.isSameDocument), 'the panel was not loaded anew');

@@ -76,10 +76,8 @@ fn Task(page: TaskPage, refused: Option<String>) -> impl IntoView {
             {move || view! { <TaskBadge status=badge()/> }}
         </PageHead>
         <p class="task-facts">
-            {move || {
-                facts.track();
-                view! { <TaskFacts task=machine.task.get_untracked()/> }
-            }}
+            // Read and not only tracked: a memo that nobody reads never runs, and so never changes.
+            {move || facts.with(|_| view! { <TaskFacts task=machine.task.get_untracked()/> })}
             {attempt}
         </p>
         <div class="instructions">{page.task.instructions.clone()}</div>

@@ -304,7 +304,7 @@ fn Students(watched: Watched<Progress>, query: ProgressQuery) -> impl IntoView {
             <p class="ways-out" hidden=!narrowed><a href=all>{words.students_all}</a></p>
             {move || none().then(|| view! { <Empty text=words.students_none/> })}
             <table class="grid-table" hidden=none>
-                <thead><tr><th scope="col">{words.progress_student}</th>{move || { titles.track(); heads() }}</tr></thead>
+                <thead><tr><th scope="col">{words.progress_student}</th>{move || titles.with(|_| heads())}</tr></thead>
                 <tbody>
                     <For each=students key=StudentProgress::clone let:student>
                         <Row student=student/>

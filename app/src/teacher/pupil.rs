@@ -144,7 +144,7 @@ fn Detail(first: PupilTask, asked: (String, String, Option<i32>)) -> impl IntoVi
             {move || view! { <TaskBadge status=task.with(|task| task.status)/> }}
         </PageHead>
         <p class="task-facts">
-            {move || { facts.track(); view! { <TaskFacts task=task.get_untracked()/> } }}
+            {move || facts.with(|_| view! { <TaskFacts task=task.get_untracked()/> })}
         </p>
         <Freshness watched=watched at=None/>
         <details class="instructions-fold">
