@@ -11,7 +11,11 @@ part_format() { cargo fmt --all --check; }
 part_lint() { cargo clippy --workspace --all-targets --locked -- -D warnings; }
 
 part_lint_wasm() {
-    cargo clippy -p app --lib --locked --target wasm32-unknown-unknown --no-default-features --features hydrate -- -D warnings
+    local half
+    for half in school ops; do
+        cargo clippy -p app --lib --locked --target wasm32-unknown-unknown --no-default-features --features "hydrate,$half" -- \
+            -D warnings || return
+    done
 }
 
 # The crates of the server that a dependency tree holds.
@@ -26,8 +30,8 @@ part_wasm_guard() {
     for name in sqlx tokio axum engine; do
         grep -q "^$name v" <<<"$found" || { say "the guard is broken: it does not find $name in the server's half"; return 1; }
     done
-    cargo tree --locked -p app --target wasm32-unknown-unknown --no-default-features --features hydrate >/dev/null || return
-    found=$(server_crates -p app --target wasm32-unknown-unknown --no-default-features --features hydrate) || true
+    cargo tree --locked -p app --target wasm32-unknown-unknown --no-default-features --features hydrate,school,ops >/dev/null || return
+    found=$(server_crates -p app --target wasm32-unknown-unknown --no-default-features --features hydrate,school,ops) || true
     if [ -n "$found" ]; then
         say "the browser's half depends on crates of the server:"
         say "$found"

@@ -1,10 +1,10 @@
-// site.mjs FOLDER: gives yici.js, yici_bg.wasm and yici.css in FOLDER their hashed names, writes compressed copies beside
-// them, and prints the lines of hash.txt.
+// site.mjs FOLDER NAME KIND…: gives NAME.js, NAME_bg.wasm and NAME.css in FOLDER, as many of them as are named, their hashed names,
+// writes compressed copies beside them, and prints the lines of the file that tells the hashes.
 import { createHash } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
-const folder = process.argv[2];
+const [folder, name, ...kinds] = process.argv.slice(2);
 
 /** Without what only people read: indentation, and comments that have lines of their own. */
 function lean(kind, content) {
@@ -13,10 +13,11 @@ function lean(kind, content) {
     return Buffer.from(content.toString('utf8').replace(comments, '').replace(/^[ \t]+/gm, ''));
 }
 
-for (const [kind, from] of [['js', 'yici.js'], ['wasm', 'yici_bg.wasm'], ['css', 'yici.css']]) {
+for (const kind of kinds) {
+    const from = kind === 'wasm' ? `${name}_bg.wasm` : `${name}.${kind}`;
     const content = lean(kind, readFileSync(`${folder}/${from}`));
     const digest = createHash('sha256').update(content).digest('hex').slice(0, 16);
-    const to = `${folder}/yici.${digest}.${kind}`;
+    const to = `${folder}/${name}.${digest}.${kind}`;
     renameSync(`${folder}/${from}`, to);
     writeFileSync(to, content);
     writeFileSync(`${to}.gz`, gzipSync(content, { level: 9 }));
@@ -27,5 +28,5 @@ for (const [kind, from] of [['js', 'yici.js'], ['wasm', 'yici_bg.wasm'], ['css',
     const small = brotliCompressSync(content, { params });
     writeFileSync(`${to}.br`, small);
     console.log(`${kind}: ${digest}`);
-    console.error(`   yici.${digest}.${kind}: ${content.length} bytes, ${small.length} with brotli`);
+    console.error(`   ${name}.${digest}.${kind}: ${content.length} bytes, ${small.length} with brotli`);
 }

@@ -8,23 +8,34 @@
     unreachable_pub,
     reason = "the component macro makes parts of private components pub"
 )]
+// A half for the browser has not all pages, so not all of what they share is used.
+#![cfg_attr(
+    not(all(feature = "school", feature = "ops")),
+    expect(dead_code, unused_imports, reason = "the other half uses it")
+)]
 
+mod bundle;
 mod clock;
 mod components;
 mod device;
 pub mod fault;
 mod home;
 mod live;
+#[cfg(feature = "school")]
 pub mod news;
 mod not_found;
+#[cfg(feature = "ops")]
 pub mod ops;
 mod pageshow;
+#[cfg(feature = "school")]
 pub mod parent;
 pub mod path;
 #[cfg(feature = "ssr")]
 mod request;
 pub mod session;
+#[cfg(feature = "school")]
 pub mod student;
+#[cfg(feature = "school")]
 pub mod teacher;
 mod text;
 
@@ -36,20 +47,34 @@ use leptos_router::{
     path,
 };
 
+#[cfg(not(feature = "ops"))]
+use crate::bundle::{OtherHalf as PanelPage, OtherHalf as SheetPage};
+#[cfg(not(feature = "school"))]
+use crate::bundle::{
+    OtherHalf as NewTaskPage, OtherHalf as ProgressPage, OtherHalf as PupilPage,
+    OtherHalf as PupilTaskPage, OtherHalf as ReportPage, OtherHalf as RewardsPage,
+    OtherHalf as TaskDetailPage, OtherHalf as TaskListPage,
+};
+#[cfg(feature = "ops")]
+use crate::ops::{PanelPage, SheetPage};
 use crate::{
     clock::Clock,
     components::Frame,
     home::HomePage,
     not_found::NotFoundPage,
-    ops::{PanelPage, SheetPage},
-    parent::ReportPage,
     session::{AccountResource, current_account},
+};
+#[cfg(feature = "school")]
+use crate::{
+    parent::ReportPage,
     student::{RewardsPage, TaskDetailPage, TaskListPage},
     teacher::{NewTaskPage, ProgressPage, PupilPage, PupilTaskPage},
 };
 
 /// The document around the pages.
+#[cfg(feature = "ssr")]
 pub fn shell(options: LeptosOptions) -> impl IntoView {
+    let scripts = bundle::scripts_of(&options);
     view! {
         <!DOCTYPE html>
         <html lang=text::detect().tag()>
@@ -60,7 +85,7 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <link rel="icon" href="/favicon.svg" type="image/svg+xml"/>
                 <HashedStylesheet id="yici" options=options.clone()/>
                 <AutoReload options=options.clone()/>
-                <HydrationScripts options/>
+                <HydrationScripts options=scripts/>
                 <MetaTags/>
             </head>
             <body>

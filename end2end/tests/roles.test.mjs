@@ -37,6 +37,25 @@ for (const [name, home] of Object.entries(HOMES)) {
     });
 }
 
+scene('from the pages of one half to those of the other, and back', async stage => {
+    const student = await stage.enterAs('student1');
+    student.allow(/the server responded with a status of 403/);
+    const tab = await student.openLive('/tasks');
+    const script = () => tab.locator('link[rel=modulepreload]').getAttribute('href');
+    const school = await script();
+    await tab.goto('/panel');
+    await hydrated(tab);
+    assert.notEqual(await script(), school);
+    await tab.locator('nav a[href="/tasks"]').click();
+    await tab.waitForURL('**/tasks');
+    await tab.locator('.task-row').first().waitFor();
+    await hydrated(tab);
+    assert.equal(await script(), school);
+    await tab.goBack();
+    await tab.waitForURL('**/panel');
+    await tab.locator('.message h1').filter({ hasText: 'Not for this account' }).waitFor();
+});
+
 scene('without identity every page leads to sign-in', async stage => {
     const stranger = await stage.enter();
     const tab = await stranger.openLive('/');
