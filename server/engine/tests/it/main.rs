@@ -7,6 +7,7 @@
 
 mod bulk;
 mod compensate;
+mod defences;
 mod front_lock;
 mod interleavings;
 mod lost_connections;

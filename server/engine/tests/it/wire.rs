@@ -15,12 +15,14 @@ pub(crate) enum Cut {
     Before,
     /// After Postgres has answered, and before the client hears it.
     After,
+    /// Never: what the client sends goes nowhere, and nobody is told.
+    Hang,
 }
 
 /// What the proxy waits for: bytes in what a client sends.
 type Armed = Arc<Mutex<Option<(Vec<u8>, Cut)>>>;
 
-/// What went over the wire: the executions of prepared statements and the texts of simple ones.
+/// What went over the wire: the executions of prepared statements, the texts of simple ones, and errors.
 type Seen = Arc<Mutex<Vec<String>>>;
 
 /// A wire that can be cut.
@@ -64,7 +66,8 @@ impl Wire {
         *self.armed.lock().unwrap() = Some((bytes.as_bytes().to_vec(), when));
     }
 
-    /// What was sent since the last time this was asked: `execute` for each prepared statement, else the text.
+    /// What was sent since the last time this was asked: `execute` for each prepared statement, the text of
+    /// each other, and `error` for each error.
     pub(crate) fn take_seen(&self) -> Vec<String> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
@@ -91,6 +94,7 @@ async fn carry(mut client: TcpStream, upstream: String, armed: Armed, seen: Seen
                 };
                 match cut {
                     Some((_, Cut::Before)) => return None,
+                    Some((_, Cut::Hang)) => std::future::pending().await,
                     Some((_, Cut::After)) => {
                         server.write_all(chunk).await.ok()?;
                         // Postgres answers only after it has committed.
@@ -102,6 +106,10 @@ async fn carry(mut client: TcpStream, upstream: String, armed: Armed, seen: Seen
             }
             read = server.read(&mut answered) => {
                 let n = read.ok().filter(|n| *n > 0)?;
+                // The severity of an error, as Postgres writes it in every language.
+                if answered[..n].windows(8).any(|window| window == b"VERROR\0C") {
+                    seen.lock().unwrap().push("error".into());
+                }
                 client.write_all(&answered[..n]).await.ok()?;
             }
         }
