@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use domain::view::{ArrivalPage, Counters, PanelView};
-use rand::{Rng, rngs::StdRng};
 use serde_json::{Value, json};
 
 /// How long a client that is not in a hurry waits for an answer.
@@ -76,14 +75,10 @@ impl Client {
     }
 
     /// Sends an intent once, in a trace of its own, which is answered too.
-    pub(super) async fn press(
-        &self,
-        token: &str,
-        press: &Press,
-        chance: &mut StdRng,
-    ) -> (String, Reply) {
-        let trace = format!("{:032x}", chance.random::<u128>() | 1);
-        let parent = format!("00-{trace}-{:016x}-01", chance.random::<u64>() | 1);
+    pub(super) async fn press(&self, token: &str, press: &Press) -> (String, Reply) {
+        // Not by the seed: the same seed twice would find the arrivals of the run before.
+        let trace = format!("{:032x}", rand::random::<u128>() | 1);
+        let parent = format!("00-{trace}-{:016x}-01", rand::random::<u64>() | 1);
         let request = self
             .http
             .post(format!("{}{}", self.base, press.path))

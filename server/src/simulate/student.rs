@@ -77,11 +77,8 @@ impl Student {
         } else {
             version
         };
-        // A run of its own: the same seed twice on one server is twice the work, not the same work.
-        let key = format!(
-            "simulate:{task}:{version}:{:016x}",
-            self.chance.random::<u64>()
-        );
+        // Not by the seed: the same seed twice on one server is twice the work, not the same work.
+        let key = format!("simulate:{task}:{version}:{:016x}", rand::random::<u64>());
         let first = self.press(&task, version, &key, "phone", "my work");
         match habit {
             Habit::Once | Habit::StaleVersion => self.insist(ledger, &first).await?,
@@ -92,10 +89,7 @@ impl Student {
                 }
             }
             Habit::DoubleClick => {
-                let (mut left, mut right) = (self.fork(), self.fork());
-                let (one, other) =
-                    tokio::join!(left.send(ledger, &first), right.send(ledger, &first));
-                drop((one, other));
+                tokio::join!(self.send(ledger, &first), self.send(ledger, &first));
                 self.insist(ledger, &first).await?;
             }
             Habit::HangUp => {
@@ -149,17 +143,6 @@ impl Student {
         Habit::Once
     }
 
-    /// Another hand of the same student.
-    fn fork(&mut self) -> Self {
-        use rand::SeedableRng;
-        Self {
-            client: self.client.clone(),
-            token: self.token.clone(),
-            chance: StdRng::seed_from_u64(self.chance.random()),
-            count: self.count,
-        }
-    }
-
     fn press(&self, task: &str, version: i64, key: &str, device: &str, words: &str) -> Press {
         Press {
             path: format!("/tasks/{task}/submissions"),
@@ -170,7 +153,7 @@ impl Student {
     }
 
     /// A task to do: an assignment that is still open, else the next attempt at practice.
-    async fn find_work(&mut self) -> anyhow::Result<(String, i64)> {
+    async fn find_work(&self) -> anyhow::Result<(String, i64)> {
         let mut pause = PAUSES.0;
         let mut waited = Duration::ZERO;
         loop {
@@ -192,17 +175,14 @@ impl Student {
     }
 
     /// Sends once and writes down what came.
-    async fn send(&mut self, ledger: &Ledger, press: &Press) -> Reply {
-        let (trace, reply) = self
-            .client
-            .press(&self.token, press, &mut self.chance)
-            .await;
+    async fn send(&self, ledger: &Ledger, press: &Press) -> Reply {
+        let (trace, reply) = self.client.press(&self.token, press).await;
         ledger.note(trace, reply.clone());
         reply
     }
 
     /// Repeats under the same key until the answer is final, as a good client does.
-    async fn insist(&mut self, ledger: &Ledger, press: &Press) -> anyhow::Result<()> {
+    async fn insist(&self, ledger: &Ledger, press: &Press) -> anyhow::Result<()> {
         let mut pause = PAUSES.0;
         let mut waited = Duration::ZERO;
         loop {
