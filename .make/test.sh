@@ -69,6 +69,11 @@ else
 fi
 start_cluster
 part rust rust_tests
+if [ -x "$target/debug/server" ]; then
+    part outage env YICI_SERVER_BIN="$(absolute "$target/debug/server")" .make/outage.sh
+else
+    left_out+=("outage (nothing built)")
+fi
 part front_end .make/web.sh release
 if [ -x "$target/debug/server" ] && [ -s "$site/hash.txt" ]; then
     part browser browser_tests

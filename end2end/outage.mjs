@@ -1,15 +1,17 @@
-// A scripted outage: slow finishes, callers that hang up, a dead Redis, a killed server. Everything that tells about it afterwards
-// (panel, metrics of two instances, rows, log, traces, alerts) has to tell the same numbers. `make outage` runs it.
+// A scripted outage: slow finishes, callers that hang up, a provider that loses its answers, a dead Redis, a killed server.
+// Everything that tells about it afterwards (panel, metrics of two instances, rows, log, traces, alerts) has to tell the same
+// numbers. `make outage` runs it.
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Database } from './lib/database.mjs';
+import { environment } from './lib/environment.mjs';
 import { Server } from './lib/server.mjs';
 
-const CALM = 12, REPEATED = 5, SLOW = 3, HUNG_UP = 8, WITHOUT_REDIS = 5, KILLED = 3;
-const PATH = '/api/v1/tasks';
+const CALM = 12, REPEATED = 5, CHANGED = 2, OTHER_KEY = 4, SLOW = 3, HUNG_UP = 8, BOUGHT = 2, WITHOUT_REDIS = 5, KILLED = 3;
+const ACTIONS = ['task_submit', 'points_redeem'];
 const LEASE_S = 3, STUCK_AFTER_S = 2;
 const SCRAPE_MS = 500;
 const RULES = 'server/observability/rules.yml';
@@ -67,6 +69,23 @@ async function redis() {
     return up ? { child, url: `redis://127.0.0.1:${port}` } : undefined;
 }
 
+/** A provider of rewards that gives and cuts the connection without a word. */
+async function provider() {
+    const args = ['reward-provider', '--listen', '127.0.0.1:0', '--mode', 'lose-answer'];
+    const child = spawn(environment.serverBinary, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    let out = '';
+    const url = await new Promise((resolve, reject) => {
+        child.stdout.setEncoding('utf8').on('data', text => {
+            out += text;
+            const found = /http:\/\/127\.0\.0\.1:\d+/.exec(out)?.[0];
+            if (found) resolve(found);
+        });
+        child.once('error', reject);
+        child.once('exit', code => reject(new Error(`the provider ended with ${code}`)));
+    });
+    return { child, url };
+}
+
 class Story {
     /** What the script itself knows to be true, bucket by bucket. */
     expected = Object.fromEntries(BUCKETS.map(([bucket]) => [bucket, 0]));
@@ -82,11 +101,17 @@ class Story {
     work() {
         const task = this.tasks[this.#count];
         this.#count += 1;
-        return { task, key: `outage:${this.#count}`, body: { submit_version: 1, client_id: 'outage', content: `work ${this.#count}` } };
+        const body = { submit_version: 1, client_id: 'outage', content: `work ${this.#count}` };
+        return { path: `tasks/${task}/submissions`, key: `outage:${this.#count}`, body };
     }
 
-    send({ task, key, body }, signal) {
-        return fetch(`${this.url}${PATH}/${task}/submissions`, {
+    /** One purchase that was never made before. */
+    purchase(reward, sequence) {
+        return { path: `rewards/${reward}/redemptions`, key: `outage:purchase:${sequence}`, body: { client_id: 'outage', sequence } };
+    }
+
+    send({ path, key, body }, signal) {
+        return fetch(`${this.url}/api/v1/${path}`, {
             method: 'POST',
             headers: { authorization: `Bearer ${this.token}`, 'content-type': 'application/json', 'idempotency-key': key },
             body: JSON.stringify(body),
@@ -107,6 +132,9 @@ function value(page, series) {
     const line = page.split('\n').find(line => line.startsWith(`${series} `));
     return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ') + 1));
 }
+
+/** The sum over the actions. */
+const overall = (page, metric) => ACTIONS.reduce((sum, action) => sum + value(page, `${metric}{action="${action}"}`), 0);
 
 const scrape = async url => (await fetch(`${url}/metrics`)).text();
 
@@ -169,10 +197,12 @@ async function main() {
     const database = await Database.create('outage');
     const traces = await receiver();
     const cache = await redis();
+    const shop = await provider();
     if (!cache) say('no redis-server: that part of the story is left out');
     const settings = {
         RUST_LOG: 'info', YICI_LOG_FORMAT: 'json', YICI_LEASE_SECONDS: String(LEASE_S), YICI_STUCK_AFTER_SECONDS: String(STUCK_AFTER_S),
         YICI_RATE_LIMIT_PER_ACCOUNT: '0', OTEL_EXPORTER_OTLP_ENDPOINT: traces.url, OTEL_BSP_SCHEDULE_DELAY: '200',
+        YICI_REWARD_URL: shop.url,
         ...(cache ? { REDIS_URL: cache.url } : {}),
     };
     // Two instances: the first one goes through the outage, the second one looks on and recovers nothing.
@@ -195,10 +225,12 @@ async function main() {
     const watching = watch(second.url);
     let failed = 0;
     try {
-        say(`calm: ${CALM} pieces of work, ${REPEATED} of them sent again`);
+        say(`calm: ${CALM} pieces of work; sent again as they are ${REPEATED}, with other words ${CHANGED}, under another key ${OTHER_KEY}`);
         const calm = Array.from({ length: CALM }, () => story.work());
         for (const work of calm) await story.expect(work, 'new');
         for (const work of calm.slice(0, REPEATED)) await story.expect(work, 'reused');
+        for (const work of calm.slice(0, CHANGED)) await story.expect({ ...work, body: { ...work.body, content: 'other words' } }, 'mismatch');
+        for (const work of calm.slice(0, OTHER_KEY)) await story.expect({ ...work, key: `${work.key}:tablet` }, 'constraint_conflict');
         // The alerts compare with a quarter of an hour before.
         await until('enough scrapes', () => watching.pages.length >= 22);
 
@@ -229,12 +261,24 @@ async function main() {
         await until('enough scrapes', () => watching.pages.length >= before + 10);
         const atTimeouts = watching.pages.length - 1;
 
+        say(`lost purchases: ${BOUGHT}, given by a provider that says nothing; the scanner asks it`);
+        const rewards = await (await fetch(`${first.url}/api/v1/rewards`, { headers: { authorization: `Bearer ${story.token}` } })).json();
+        const cheapest = rewards.rewards.toSorted((a, b) => a.price - b.price)[0];
+        for (let n = 0; n < BOUGHT; n += 1) {
+            const purchase = story.purchase(cheapest.id, cheapest.next_sequence + n);
+            await story.expect(purchase, 'unknown');
+            await until('the provider has been asked', async () => (await inState('UNKNOWN')) === 0);
+            await story.expect(purchase, 'reused');
+        }
+
         if (cache) {
             say(`dead Redis: ${WITHOUT_REDIS} pieces of work without it`);
             cache.child.kill('SIGKILL');
             for (let n = 0; n < WITHOUT_REDIS; n += 1) await story.expect(story.work(), 'new');
         }
         const locks = value(await scrape(first.url), 'yici_front_lock_total{action="task_submit",result="unavailable"}');
+
+        const beforeKill = await scrape(first.url);
 
         say(`killed server: ${KILLED} pieces of work in its hands`);
         // What is behind the answers, such as the last replays, log and spans, is written by now.
@@ -268,7 +312,11 @@ async function main() {
         const rows = Object.fromEntries((await database.rows('SELECT outcome, count(*)::int AS n FROM request_arrival GROUP BY 1')).map(row => [row.outcome, row.n]));
         const attribute = (span, key) => span.attributes?.find(a => a.key === key)?.value?.stringValue;
         const requests = traces.spans.filter(span => span.kind === 2);
-        const recovered = traces.spans.filter(span => span.name === 'recover').length;
+        const ends = logged.filter(line => /^(recovered|verified)/.test(line.message) && line.outcome);
+        // What died with its process has no arrival in its log and no outcome in its span: whoever ended it tells it.
+        const arrived = new Set(logged.filter(line => line.message === 'arrival').map(line => line.trace_id));
+        const answered = new Set(requests.filter(span => attribute(span, 'outcome')).map(span => span.traceId));
+        const recoveries = traces.spans.filter(span => span.name === 'recover');
         const check = (what, numbers) => {
             const agrees = new Set(Object.values(numbers)).size === 1;
             if (!agrees) failed += 1;
@@ -277,19 +325,19 @@ async function main() {
         };
         console.log('What happened, as everybody tells it:');
         for (const [bucket, metric] of BUCKETS) {
-            // What died with its process is told by whoever ended it.
-            const ended = logged.filter(line => /^(recovered|verified)/.test(line.message) && line.outcome === bucket).length;
+            const ended = ends.filter(line => line.outcome === bucket && !arrived.has(line.trace_id)).length;
+            const recovered = bucket === 'new' ? recoveries.filter(span => !answered.has(span.traceId)).length : 0;
             check(bucket, {
                 script: story.expected[bucket],
                 panel: panels[0].totals[bucket],
                 'panel of the other': panels[1].totals[bucket],
-                metrics: value(pages[0], `${metric}{action="task_submit"}`),
-                'metrics of the other': value(pages[1], `${metric}{action="task_submit"}`),
+                metrics: overall(pages[0], metric), 'metrics of the other': overall(pages[1], metric),
                 rows: rows[bucket] ?? 0,
                 log: logged.filter(line => line.message === 'arrival' && line.outcome === bucket).length + ended,
-                traces: requests.filter(span => attribute(span, 'outcome') === bucket).length + (bucket === 'new' ? recovered : 0),
+                traces: requests.filter(span => attribute(span, 'outcome') === bucket).length + recovered,
             });
         }
+        const afterRestart = overall(pages[0], 'yici_scanner_records_recovered_total');
         const of = (name, n) => value(pages[n], `${name}{action="task_submit"}`);
         check('successes that reached nobody', {
             script: HUNG_UP, panel: panels[0].totals.timeout_after_success,
@@ -300,9 +348,9 @@ async function main() {
             log: logged.filter(line => line.message === 'records became stuck').reduce((sum, line) => sum + line.stuck, 0),
         });
         check('ended by the scanner', {
-            script: KILLED, panel: panels[0].totals.compensated, metrics: of('idempotency_compensated_total', 0),
-            'of the process': value(pages[0], 'yici_scanner_records_recovered_total{action="task_submit"}'), traces: recovered,
-            log: logged.filter(line => /^recovered/.test(line.message)).length,
+            script: KILLED + BOUGHT, panel: panels[0].totals.compensated, metrics: overall(pages[0], 'idempotency_compensated_total'),
+            'of the process': afterRestart + overall(beforeKill, 'yici_scanner_records_recovered_total'),
+            traces: recoveries.length, log: ends.length,
         });
         if (cache) check('asked a dead Redis', { script: WITHOUT_REDIS, metrics: locks });
         check('stuck now', { script: 0, panel: panels[0].gauges.stuck, metrics: of('idempotency_records_stuck', 0) });
@@ -322,6 +370,7 @@ async function main() {
         await first.kill();
         await second.kill();
         cache?.child.kill('SIGKILL');
+        shop.child.kill('SIGKILL');
         traces.http.close();
         await database.drop();
     }
