@@ -20,6 +20,8 @@ use super::{
 /// How long the server may take to decide and write what is still on its way: replays are written up to a second late, what a
 /// dying process left is recovered after its lease.
 const SETTLE_FOR: Duration = Duration::from_secs(60);
+/// When nothing runs and nothing has changed for this long, nothing more will come.
+const QUIET_FOR: Duration = Duration::from_secs(5);
 /// How often it is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -52,12 +54,17 @@ pub(super) async fn compare(
 ) -> anyhow::Result<()> {
     let replies = ledger.replies();
     let end = Instant::now() + SETTLE_FOR;
+    let mut quiet = (None, Instant::now());
     let (lines, contradictions, after) = loop {
         let panel = client.panel(ops).await?;
         let arrivals = arrivals(client, ops, &replies).await?;
         let (lines, contradictions) = lines(&replies, &arrivals, before, &panel.totals, disturbed);
-        let settled = panel.gauges.processing == 0 && lines.values().all(|line| line.agrees());
-        if settled || Instant::now() >= end {
+        let looked = Instant::now();
+        if panel.gauges.processing > 0 || quiet.0.as_ref() != Some(&lines) {
+            quiet = (Some(lines.clone()), looked);
+        }
+        let agrees = panel.gauges.processing == 0 && lines.values().all(|line| line.agrees());
+        if agrees || looked >= end || looked.duration_since(quiet.1) >= QUIET_FOR {
             break (lines, contradictions, panel.totals);
         }
         tokio::time::sleep(LOOK_EVERY).await;

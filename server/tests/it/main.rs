@@ -19,6 +19,7 @@ mod redemptions;
 mod relay;
 mod roles;
 mod sessions;
+mod simulate;
 mod submissions;
 mod support;
 mod teaching;

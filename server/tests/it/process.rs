@@ -94,6 +94,11 @@ impl Server {
         std::fs::read_to_string(self._site.path().join("log")).unwrap()
     }
 
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+
     /// Where it serves.
     pub(crate) fn base(&self) -> &str {
         &self.base
@@ -193,7 +198,7 @@ impl Server {
 
     /// Sends a signal such as `STOP` or `CONT`.
     pub(crate) async fn signal(&self, name: &str) {
-        let pid = self.child.id().unwrap().to_string();
+        let pid = self.id().to_string();
         assert!(
             Command::new("kill")
                 .args([&format!("-{name}"), &pid])
