@@ -129,3 +129,36 @@ async fn a_stop_under_load_loses_no_answer_and_refuses_nothing_that_it_took(pool
         0
     );
 }
+
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn what_cannot_be_done_before_the_process_ends_is_done_by_another(pool: PgPool) {
+    let mut server = Server::start(&pool, None).await;
+    let token = server.sign_in("student1").await;
+    let mut gate = pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE submission IN EXCLUSIVE MODE")
+        .execute(&mut *gate)
+        .await
+        .unwrap();
+    {
+        // The caller does not wait for it, so no request is left to drain.
+        let answer = server.submit(&token, "k", "my work");
+        tokio::select! {
+            answer = answer => panic!("nothing can be answered yet: {answer:?}"),
+            () = until(&pool, PROCESSING, 1) => {}
+        }
+    }
+    server.signal("TERM").await;
+    server.ended_well().await;
+    let unfinished =
+        "SELECT count(*) FROM idempotency_record WHERE state IN ('PROCESSING', 'FAILED_RETRYABLE')";
+    assert_eq!(count(&pool, unfinished).await, 1);
+    gate.rollback().await.unwrap();
+    let _other = Server::start(&pool, None).await;
+    until(
+        &pool,
+        "SELECT count(*) FROM idempotency_record WHERE state = 'SUCCEEDED'",
+        1,
+    )
+    .await;
+    assert_eq!(count(&pool, "SELECT count(*) FROM submission").await, 1);
+}
