@@ -186,7 +186,7 @@ tool_playwright() {
 playwright_core() {
     if ! (cd end2end && npm install --no-package-lock --no-audit --no-fund >"$log" 2>&1); then
         tail -20 "$log" >&2
-        stop "npm could not install playwright-core"
+        stop "npm could not install what end2end/package.json names"
     fi
 }
 
