@@ -1,6 +1,6 @@
 # Yici. The targets are thin; what they do is in .make/.
 .DEFAULT_GOAL := help
-.PHONY: help run build watch test model check fmt clean simulate outage
+.PHONY: help run build watch test model check fmt clean simulate outage chaos
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,7 +21,10 @@ simulate: ## Send the traffic of students on bad networks to the server of `make
 	@exec .make/simulate.sh
 
 outage: ## Go through an outage on a throw-away database: panel, metrics, log, traces and alerts must tell the same
-	@exec .make/outage.sh
+	@exec .make/scene.sh outage
+
+chaos: ## Let everything go wrong at random under load for a minute, then look up every rule in the rows (CHAOS="--seconds 300")
+	@exec .make/scene.sh chaos $(CHAOS)
 
 model: ## Check the protocol's model in a release build, and print states, depth and time
 	@YICI_MODEL=full cargo test --release --locked -p engine --test model -- --nocapture --test-threads 1

@@ -70,7 +70,7 @@ fi
 start_cluster
 part rust rust_tests
 if [ -x "$target/debug/server" ]; then
-    part outage env YICI_SERVER_BIN="$(absolute "$target/debug/server")" .make/outage.sh
+    part outage env YICI_SERVER_BIN="$(absolute "$target/debug/server")" .make/scene.sh outage
 else
     left_out+=("outage (nothing built)")
 fi

@@ -1,14 +1,16 @@
 // A scripted outage: slow finishes, callers that hang up, a provider that loses its answers, a dead Redis, a killed server.
 // Everything that tells about it afterwards (panel, metrics of two instances, rows, log, traces, alerts) has to tell the same
 // numbers. `make outage` runs it.
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Database } from './lib/database.mjs';
-import { environment } from './lib/environment.mjs';
+import { Provider } from './lib/provider.mjs';
+import { Redis } from './lib/redis.mjs';
 import { Server } from './lib/server.mjs';
+import { until as waitUntil } from './lib/until.mjs';
 
 const CALM = 12, REPEATED = 5, CHANGED = 2, OTHER_KEY = 4, SLOW = 3, HUNG_UP = 8, BOUGHT = 2, WITHOUT_REDIS = 5, KILLED = 3;
 const ACTIONS = ['task_submit', 'points_redeem'];
@@ -26,15 +28,9 @@ const BUCKETS = [
 ];
 
 const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
+/** Whatever is waited for may take a while on a busy machine. */
+const until = (what, look) => waitUntil(what, look, 60_000);
 const say = text => console.log(`-- ${text}`);
-
-async function until(what, test, patience = 30_000) {
-    const end = Date.now() + patience;
-    while (!(await test())) {
-        if (Date.now() > end) throw new Error(`never: ${what}`);
-        await sleep(50);
-    }
-}
 
 /** A receiver of traces: OTLP over HTTP, JSON. */
 async function receiver() {
@@ -49,41 +45,6 @@ async function receiver() {
     });
     await new Promise(resolve => http.listen(0, '127.0.0.1', resolve));
     return { spans, http, url: `http://127.0.0.1:${http.address().port}` };
-}
-
-/** A Redis of our own, when there is one to be had. */
-async function redis() {
-    const port = await new Promise(resolve => {
-        const probe = createServer().listen(0, '127.0.0.1', () => {
-            const { port } = probe.address();
-            probe.close(() => resolve(port));
-        });
-    });
-    const args = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', tmpdir()];
-    const child = spawn('redis-server', args.map(String), { stdio: ['ignore', 'pipe', 'ignore'] });
-    const up = await new Promise(resolve => {
-        child.once('error', () => resolve(false));
-        child.stdout.setEncoding('utf8').on('data', text => text.includes('Ready to accept') && resolve(true));
-        child.once('exit', () => resolve(false));
-    });
-    return up ? { child, url: `redis://127.0.0.1:${port}` } : undefined;
-}
-
-/** A provider of rewards that gives and cuts the connection without a word. */
-async function provider() {
-    const args = ['reward-provider', '--listen', '127.0.0.1:0', '--mode', 'lose-answer'];
-    const child = spawn(environment.serverBinary, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-    let out = '';
-    const url = await new Promise((resolve, reject) => {
-        child.stdout.setEncoding('utf8').on('data', text => {
-            out += text;
-            const found = /http:\/\/127\.0\.0\.1:\d+/.exec(out)?.[0];
-            if (found) resolve(found);
-        });
-        child.once('error', reject);
-        child.once('exit', code => reject(new Error(`the provider ended with ${code}`)));
-    });
-    return { child, url };
 }
 
 class Story {
@@ -196,8 +157,9 @@ function alerts(pages, moments) {
 async function main() {
     const database = await Database.create('outage');
     const traces = await receiver();
-    const cache = await redis();
-    const shop = await provider();
+    const cache = await Redis.start();
+    const shop = await Provider.start({ delayMs: 0 });
+    await shop.behave('lose-answer');
     if (!cache) say('no redis-server: that part of the story is left out');
     const settings = {
         RUST_LOG: 'info', YICI_LOG_FORMAT: 'json', YICI_LEASE_SECONDS: String(LEASE_S), YICI_STUCK_AFTER_SECONDS: String(STUCK_AFTER_S),
@@ -273,7 +235,7 @@ async function main() {
 
         if (cache) {
             say(`dead Redis: ${WITHOUT_REDIS} pieces of work without it`);
-            cache.child.kill('SIGKILL');
+            await cache.kill();
             for (let n = 0; n < WITHOUT_REDIS; n += 1) await story.expect(story.work(), 'new');
         }
         const locks = value(await scrape(first.url), 'yici_front_lock_total{action="task_submit",result="unavailable"}');
@@ -369,8 +331,8 @@ async function main() {
         await watching.stop().catch(() => {});
         await first.kill();
         await second.kill();
-        cache?.child.kill('SIGKILL');
-        shop.child.kill('SIGKILL');
+        await cache?.kill();
+        await shop.stop();
         traces.http.close();
         await database.drop();
     }

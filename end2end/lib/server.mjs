@@ -64,6 +64,11 @@ export class Server {
         await this.#end('SIGKILL');
     }
 
+    /** Sends it a signal such as SIGSTOP. */
+    signal(name) {
+        this.#child.kill(name);
+    }
+
     /** Asks it to stop, which has to go well. */
     async stop() {
         const late = setTimeout(() => this.#child?.kill('SIGKILL'), STOP_MS);
