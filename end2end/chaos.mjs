@@ -68,6 +68,7 @@ try {
     console.log(`  ${notes.intents} intents, ${notes.requests} requests: ${statuses}`);
     console.log(`  ${submissions} submissions, ${redemptions} redemptions`);
     for (const server of servers) if (/panicked/.test(server.log)) wrong.push(`a server panicked:\n${server.log}`);
+    if (wrong.length > 0) for (const server of servers) console.error(server.complaints.slice(-50).join('\n'));
     if (wrong.length > 0) throw new Error(`${wrong.length} rules broken\n${wrong.join('\n')}`);
     console.log('Every intent had one effect and one answer.');
 } catch (error) {

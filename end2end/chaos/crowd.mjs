@@ -113,6 +113,7 @@ export class Student {
             });
             const text = await answer.text();
             if (intent) this.#notes.statuses.set(answer.status, (this.#notes.statuses.get(answer.status) ?? 0) + 1);
+            if (answer.status === 500) this.#notes.violations.push(`${method} ${path} was answered 500: ${text}`);
             return { status: answer.status, location: answer.headers.get('location'), text };
         } catch {
             return undefined;
