@@ -15,15 +15,43 @@ use crate::{
 /// How many times longer than a look takes it is not looked again: a store that is slow is not asked the more.
 const SPARING: f64 = 5.0;
 
+/// How fresh what a page shows is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pulse {
+    /// When it came, by the reader's clock in milliseconds; `None` before hydration.
+    received: RwSignal<Option<f64>>,
+    /// Whether the last look was in vain.
+    lost: RwSignal<bool>,
+}
+
+impl Pulse {
+    /// Nothing is known before the first beat.
+    pub(crate) fn new() -> Self {
+        Self {
+            received: RwSignal::new(None),
+            lost: RwSignal::new(false),
+        }
+    }
+
+    /// All that is shown has just come. The page may be gone by now; then there is nothing to set.
+    pub(crate) fn beat(self) {
+        self.received.try_set(Some(js_sys::Date::now()));
+        self.lost.try_set(false);
+    }
+
+    /// The server answered, or did not, without anything new.
+    pub(crate) fn note_lost(self, lost: bool) {
+        self.lost.try_set(lost);
+    }
+}
+
 /// What was read last, and when.
 #[derive(Debug)]
 pub(crate) struct Watched<T: Send + Sync + 'static> {
     /// What was read last.
     pub(crate) data: RwSignal<T>,
-    /// When it came, by the reader's clock in milliseconds; `None` before hydration.
-    received: RwSignal<Option<f64>>,
-    /// Whether the last look was in vain.
-    lost: RwSignal<bool>,
+    /// How fresh it is.
+    pub(crate) pulse: Pulse,
 }
 
 impl<T: Send + Sync + 'static> Clone for Watched<T> {
@@ -44,8 +72,7 @@ impl<T: PartialEq + Clone + Send + Sync + 'static> Watched<T> {
     {
         let watched = Self {
             data: RwSignal::new(first),
-            received: RwSignal::new(None),
-            lost: RwSignal::new(false),
+            pulse: Pulse::new(),
         };
         let account = use_context::<AccountResource>();
         let look = look(watched, load, account);
@@ -54,7 +81,7 @@ impl<T: PartialEq + Clone + Send + Sync + 'static> Watched<T> {
             crate::pageshow::on_return(move || look(true));
         }
         Effect::new(move || {
-            watched.received.set(Some(js_sys::Date::now()));
+            watched.pulse.beat();
             let (now, later) = (look.clone(), look.clone());
             if let Ok(timer) = set_interval_with_handle(move || later(false), every) {
                 on_cleanup(move || timer.clear());
@@ -70,6 +97,14 @@ impl<T: PartialEq + Clone + Send + Sync + 'static> Watched<T> {
             on_cleanup(move || listeners.into_iter().for_each(|listener| listener.remove()));
         });
         watched
+    }
+
+    /// Takes over what came in another way than by a look.
+    pub(crate) fn take(self, data: T) {
+        self.pulse.beat();
+        if self.data.try_with_untracked(|known| *known != data) == Some(true) {
+            self.data.try_set(data);
+        }
     }
 }
 
@@ -102,15 +137,9 @@ where
             busy.try_update_value(|busy| *busy = false);
             not_before.try_update_value(|at| *at = now + (now - begin) * SPARING);
             match answer {
-                Ok(data) => {
-                    watched.lost.try_set(false);
-                    watched.received.try_set(Some(now));
-                    if watched.data.try_with_untracked(|known| *known != data) == Some(true) {
-                        watched.data.try_set(data);
-                    }
-                }
+                Ok(data) => watched.take(data),
                 Err(fault) => {
-                    watched.lost.try_set(true);
+                    watched.pulse.note_lost(true);
                     if let (FaultKind::SignedOut, Some(account)) = (fault.kind, account) {
                         account.0.refetch();
                     }
@@ -122,16 +151,16 @@ where
 
 /// How fresh it is, in words.
 #[component]
-pub(crate) fn Freshness<T: Send + Sync + 'static>(
-    /// What is watched.
-    watched: Watched<T>,
+pub(crate) fn Freshness(
+    /// Of what the page shows.
+    pulse: Pulse,
     /// The moment of what the page was rendered from, where that is known; RFC 3339.
     at: Option<String>,
 ) -> impl IntoView {
     let words = words();
     let clock = clock();
-    let age = Memo::new(move |_| Some((clock.now()? - watched.received.get()?).max(0.0)));
-    let state = move || match (age.get(), watched.lost.get()) {
+    let age = Memo::new(move |_| Some((clock.now()? - pulse.received.get()?).max(0.0)));
+    let state = move || match (age.get(), pulse.lost.get()) {
         (None, _) => words.live_off,
         (_, true) => words.live_lost,
         (_, false) => words.live_open,
@@ -143,7 +172,7 @@ pub(crate) fn Freshness<T: Send + Sync + 'static>(
             &[("age", &words.duration((ms / 1_000.0) as i64))],
         ),
     };
-    let class = move || match (age.get(), watched.lost.get()) {
+    let class = move || match (age.get(), pulse.lost.get()) {
         (None, _) => "dot",
         (_, true) => "dot dot-lost",
         (_, false) => "dot dot-live",

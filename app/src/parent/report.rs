@@ -89,7 +89,7 @@ fn Tasks(report: Report, asked: Option<String>) -> impl IntoView {
     };
     let none = move || data.with(|report| report.tasks.is_empty());
     view! {
-        <Freshness watched=watched at=None/>
+        <Freshness pulse=watched.pulse at=None/>
         {move || if none() { view! { <Empty text=words.report_no_tasks/> }.into_any() } else { summary().into_any() }}
         <ul class="task-list" hidden=none>
             <For each=move || data.with(|report| report.tasks.clone()) key=row_key let:task>

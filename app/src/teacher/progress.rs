@@ -144,7 +144,7 @@ fn Class(
     let base = query.clone();
     view! {
         <div class="class-bar">
-            <Freshness watched=watched at=Some(at)/>
+            <Freshness pulse=watched.pulse at=Some(at)/>
             <a class="button primary" href=new>{words.task_new}</a>
         </div>
         {created}
