@@ -29,29 +29,30 @@ pub async fn list_notifications() -> Result<Vec<NotificationView>, Fault> {
     listed.map_err(|e| request::store_fault(&e))
 }
 
-/// The newest notifications. What cannot be read is left out: the page's own numbers matter more.
-#[component]
-pub(crate) fn News() -> impl IntoView {
-    let first = Resource::new(|| (), |()| list_notifications());
-    view! {
-        <Suspense>
-            {move || Suspend::new(async move {
-                let first = first.await.unwrap_or_default();
-                view! { <Lines first=first/> }
-            })}
-        </Suspense>
-    }
+/// The newest notifications, to begin with. What cannot be read is left out: the page's own numbers matter more.
+pub(crate) fn first_news() -> Resource<Vec<NotificationView>> {
+    Resource::new(
+        || (),
+        |()| async { list_notifications().await.unwrap_or_default() },
+    )
 }
 
+/// The newest notifications, read again and again; nothing while there are none.
 #[component]
-fn Lines(first: Vec<NotificationView>) -> impl IntoView {
+pub(crate) fn News(
+    /// What the page was rendered from.
+    first: Vec<NotificationView>,
+    /// How many are shown.
+    most: usize,
+) -> impl IntoView {
     let words = words();
     let list = Watched::start(first, LOOK_EVERY, list_notifications).data;
+    let shown = move || list.with(|list| list.iter().take(most).cloned().collect::<Vec<_>>());
     view! {
         <section class="news" hidden=move || list.with(Vec::is_empty)>
             <h2>{words.news_title}</h2>
             <ul>
-                <For each=move || list.get() key=|line| line.id.clone() let:line>
+                <For each=shown key=|line| line.id.clone() let:line>
                     <Line line=line/>
                 </For>
             </ul>

@@ -70,7 +70,7 @@ for (const lang of ['en', 'zh']) {
         await at.page.fits();
         await stage.draw(at.page.page, `rewards-done-${lang}`);
         // The next one is another intent.
-        await at.page.button.filter({ hasText: String(PRICE) }).waitFor();
+        await at.page.row.getByRole('button', { name: new RegExp(String(PRICE)) }).waitFor();
         await at.page.isRead();
         await at.page.button.click();
         await until('the second one is there', async () => (await at.page.bought.count()) === 2);

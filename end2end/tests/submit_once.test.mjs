@@ -287,6 +287,36 @@ scene('the second half of a slow double click does not begin the next attempt', 
     assert.ok(await page.page.evaluate(() => window.isSameDocument));
 });
 
+scene('after a refusal that was read the next press is a new intent; one before that means nothing', async stage => {
+    const at = await atTask(stage, 'student19');
+    const close = moment => stage.database.rows(`UPDATE task SET closes_at = ${moment} WHERE id = $1`, [at.task.id]);
+    const sent = [];
+    at.page.page.on('request', request => {
+        if (request.url().includes('/submit_task')) sent.push(new URLSearchParams(request.postData()).get('key'));
+    });
+    await close("now() - interval '1 minute'");
+    try {
+        await at.page.write(TEXT);
+        await at.page.button.click();
+        // As soon as it is there, which nobody has read yet.
+        await at.page.page.evaluate(async () => {
+            while (!document.querySelector('.phase .phase-refused')) await new Promise(requestAnimationFrame);
+            document.querySelector('form.answer button.primary').click();
+        });
+        await at.page.line.filter({ hasText: 'The task is closed' }).waitFor();
+    } finally {
+        await close('NULL');
+    }
+    const read = Date.now() + 1_000;
+    await until('it was read', () => Date.now() >= read);
+    assert.equal(sent.length, 1, 'the press before that was not sent');
+    await at.page.button.click();
+    await at.page.isSubmitted(TEXT);
+    assert.deepEqual(sent, [sent[0], `${sent[0]}:2`]);
+    assert.deepEqual(await stage.database.keys(at.api.account.id), sent);
+    assert.equal((await stage.database.submissions(at.api.account.id, at.task.id)).length, 1);
+});
+
 scene('a blank answer is not sent, and the page says why', async stage => {
     const at = await atTask(stage, 'student13');
     let requests = 0;

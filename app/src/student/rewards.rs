@@ -151,9 +151,14 @@ fn RedeemForm(form: Memo<Option<RewardForm>>, redeeming: Redeeming) -> impl Into
     let words = words();
     let value =
         move |read: fn(&RewardForm) -> String| move || form.with(|form| form.as_ref().map(read));
+    // The price and the name stand beside it; whoever hears the button alone is told both.
     let label = move || {
-        let price = form.with(|form| form.as_ref().map_or(0, |form| form.reward.price.into()));
-        fill(words.reward_redeem, &[("n", &grouped(price))])
+        let told = form.with(|form| {
+            let reward = form.as_ref().map(|form| &form.reward);
+            reward.map(|reward| (reward.name.clone(), grouped(reward.price.into())))
+        });
+        let (name, price) = told.unwrap_or_default();
+        fill(words.reward_redeem_label, &[("name", &name), ("n", &price)])
     };
     let submit = move |event: ev::SubmitEvent| {
         event.prevent_default();
@@ -179,7 +184,7 @@ fn RedeemForm(form: Memo<Option<RewardForm>>, redeeming: Redeeming) -> impl Into
             <input type="hidden" name="sequence" value=value(|form| form.reward.next_sequence.to_string())/>
             <input type="hidden" name="client_id" value=value(|form| form.client_id.clone())/>
             <input type="hidden" name="key" value=value(|form| form.key.clone())/>
-            <button class="primary" aria-disabled=disabled on:click=click on:keydown=key>{label}</button>
+            <button class="primary" aria-label=label aria-disabled=disabled on:click=click on:keydown=key>{words.reward_redeem}</button>
         </form>
     }
 }

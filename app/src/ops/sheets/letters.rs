@@ -44,7 +44,7 @@ fn letter(actor: &Actor, record_id: &str, message: &MessageView) -> impl IntoVie
     };
     view! {
         <div class="letter" data-letter=message.id.clone()>
-            <p><code>{message.topic.clone()}</code> <span class="quiet">{tried} " " {since}</span></p>
+            <p><code>{message.topic.clone()}</code> " " <span class="quiet">{tried} " " {since}</span></p>
             {error}
             {act}
         </div>
