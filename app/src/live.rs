@@ -45,6 +45,9 @@ impl Pulse {
     }
 }
 
+/// How long a look is waited for before the next one is sent without its answer, in milliseconds.
+const PATIENCE_MS: f64 = 10_000.0;
+
 /// What was read last, and when.
 #[derive(Debug)]
 pub(crate) struct Watched<T: Send + Sync + 'static> {
@@ -108,7 +111,8 @@ impl<T: PartialEq + Clone + Send + Sync + 'static> Watched<T> {
     }
 }
 
-/// The one look: never two at a time, never while nobody sees it, and seldom when it takes long, unless it is `urgent`.
+/// One look: never while nobody sees it. Unless it is `urgent`, it waits for the one before it, and comes seldom when they take long; an
+/// urgent one does not, since what a phone sent before it slept may never be answered.
 fn look<T, F, Answer>(
     watched: Watched<T>,
     load: F,
@@ -119,22 +123,34 @@ where
     F: Fn() -> Answer + Clone + 'static,
     Answer: Future<Output = Result<T, Fault>> + 'static,
 {
-    let busy = StoredValue::new(false);
     let not_before = StoredValue::new(0.0_f64);
+    // The numbers of the last look that was begun, and of the last one that was answered; when the former was.
+    let (begun, answered) = (StoredValue::new(0_u32), StoredValue::new(0_u32));
+    let begun_at = StoredValue::new(0.0_f64);
     move |urgent: bool| {
         let begin = js_sys::Date::now();
         let hidden = document().visibility_state() != VisibilityState::Visible;
-        let soon = !urgent && begin < not_before.get_value();
-        if hidden || soon || busy.get_value() {
+        let waits = begun.get_value() != answered.get_value();
+        let is_given_up = begin - begun_at.get_value() > PATIENCE_MS;
+        if waits && is_given_up {
+            watched.pulse.note_lost(true);
+        }
+        let busy = waits && !is_given_up;
+        if hidden || !urgent && (busy || begin < not_before.get_value()) {
             return;
         }
-        busy.set_value(true);
+        begun_at.set_value(begin);
+        let number = begun.get_value() + 1;
+        begun.set_value(number);
         let answer = load();
         spawn_local(async move {
             let answer = answer.await;
             let now = js_sys::Date::now();
-            // The page may be gone by now; then there is nothing to set.
-            busy.try_update_value(|busy| *busy = false);
+            // The page may be gone by now, or a later look was quicker.
+            if answered.try_get_value().is_none_or(|last| last >= number) {
+                return;
+            }
+            answered.try_set_value(number);
             not_before.try_update_value(|at| *at = now + (now - begin) * SPARING);
             match answer {
                 Ok(data) => watched.take(data),

@@ -63,6 +63,12 @@ scene('ten presses while the first is under way are one request', async stage =>
     await at.page.write(TEXT);
     await at.page.button.click();
     await at.page.reaches('submitting');
+    // The first byte has not left: what a page needs to go on after anything is kept already.
+    const kept = await at.page.page.evaluate(() => JSON.stringify(Object.entries(localStorage)));
+    assert.match(kept, /yici:intent:/);
+    for (const part of [TEXT, 'submitting', await at.page.page.locator('input[name=client_id]').inputValue()]) {
+        assert.ok(kept.includes(part), part);
+    }
     for (let i = 0; i < 9; i++) await at.page.button.click();
     held.open();
     await at.page.isSubmitted(TEXT);
@@ -179,6 +185,24 @@ scene('a tab follows the submission of another tab by itself', async stage => {
     const other = await at.person.openTask(at.task);
     await at.page.write(TEXT);
     await at.page.button.click();
+    await at.page.isSubmitted(TEXT);
+    await other.isSubmitted(TEXT);
+    await isOnce(stage, at);
+});
+
+scene('two tabs share the phase: what one sent and nobody knows of, the other knows as well', async stage => {
+    const at = await atTask(stage, 'student20');
+    at.person.allow(/Failed to load resource: net::ERR_/);
+    const other = await at.person.openTask(at.task);
+    // Nothing reaches the server, so that only the browser itself can have told the other tab.
+    await at.person.context.route('**/api/fn/*', route => route.abort('connectionreset'));
+    await at.page.write(TEXT);
+    await at.page.button.click();
+    await at.page.reaches('unknown');
+    await other.reaches('unknown');
+    await until('the other tab shows the text', async () => (await other.editor.inputValue()) === TEXT);
+    assert.ok(await other.editor.evaluate(area => area.readOnly));
+    await at.person.context.unroute('**/api/fn/*');
     await at.page.isSubmitted(TEXT);
     await other.isSubmitted(TEXT);
     await isOnce(stage, at);

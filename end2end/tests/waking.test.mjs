@@ -36,8 +36,7 @@ for (const [way, wake] of Object.entries(WAYS)) {
             const person = await stage.enterAs(name, { viewport: PHONE });
             const page = await person.openLive(path);
             await page.locator('.freshness .dot-live').waitFor();
-            // Right after it has looked by itself there are seconds until it does so again.
-            await page.waitForResponse(`**/api/fn/${look}*`);
+            // It was loaded just now: there are seconds until it looks by itself.
             const looked = page.waitForRequest(`**/api/fn/${look}*`, { timeout: AT_ONCE_MS });
             await page.evaluate(wake);
             await looked.catch(error => assert.fail(`${path} did not ${look}: ${error}`));

@@ -186,6 +186,10 @@ mod ssr {
             Ok(_) => Ok(None),
             Err(SubmitError::NoProvider) => Ok(Some(ProblemCode::RewardsUnavailable)),
             Err(SubmitError::InvalidCommand(_)) => Ok(Some(ProblemCode::InvalidBody)),
+            // Nothing was accepted, and it passes: the page comes again.
+            Err(SubmitError::FrontLockUnavailable | SubmitError::Stopping) => {
+                Err(request::fault(FaultKind::Failed))
+            }
             Err(error) => Err(request::store_fault(&error)),
         }
     }
