@@ -86,6 +86,7 @@ words! {
     attempt: "Attempt {n}",
     submit: "Submit",
     submit_retry: "Check again",
+    submitted_current: "What was handed in",
     submitted_last: "Handed in before",
     attempts_title: "All attempts",
     versions_title: "Everything handed in",

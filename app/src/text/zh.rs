@@ -78,6 +78,7 @@ pub(super) const ZH: Words = Words {
     attempt: "第 {n} 次",
     submit: "提交",
     submit_retry: "再确认一次",
+    submitted_current: "已提交的内容",
     submitted_last: "之前提交的内容",
     attempts_title: "全部练习",
     versions_title: "全部提交",
