@@ -43,6 +43,8 @@ for (const [choice, { scene }] of Object.entries(stages)) {
                     await page.isSubmitted(TEXT);
                 }
                 await glance.filter({ hasText: says[choice] }).waitFor();
+                // Nothing is clear while somebody is refused.
+                assert.equal(await glance.locator('.health-clear').count(), choice === 'refuse' ? 0 : 1);
                 const wide = await panel.evaluate(() => document.documentElement.scrollWidth - innerWidth);
                 assert.ok(wide <= 0, `${wide} pixels stick out`);
                 await stage.draw(panel, `front-lock-${choice}-${lang}`);

@@ -270,6 +270,7 @@ words! {
     column_age: "Stuck for",
     column_seen: "First seen",
     sheet_newer: "This page has changed. Show it as it is now",
+    glance_refuses: "New keys are refused",
     glance_waiting: "{n} await approval",
     glance_unsure: "No live data: how it stands is not known",
     findings_title: "Findings",

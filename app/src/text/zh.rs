@@ -262,6 +262,7 @@ pub(super) const ZH: Words = Words {
     column_age: "卡住时长",
     column_seen: "首次出现",
     sheet_newer: "页面内容有更新，点此显示",
+    glance_refuses: "新的幂等键被拒绝",
     glance_waiting: "{n} 项待审批",
     glance_unsure: "没有实时数据：现状未知",
     findings_title: "发现",
