@@ -12,9 +12,8 @@ export class RewardsPage {
     constructor(page) {
         this.page = page;
         this.line = page.locator('.phase');
-        this.rows = page.locator('.reward-row:has(.task-status form, .task-status .reward-waits, .task-status .quiet)');
         /** The cheapest reward. */
-        this.row = this.rows.first();
+        this.row = page.locator('.task-list').first().locator('.reward-row').first();
         this.button = this.row.locator('button.primary');
         this.bought = page.locator('.part + .task-list .reward-row');
     }
