@@ -74,3 +74,29 @@ for (const [way, wake] of Object.entries(WAYS)) {
         assert.equal((await stage.database.keys(api.account.id)).length, 1);
     });
 }
+
+scene('a look that is never answered, as of a phone that fell asleep, holds up none after it', async stage => {
+    const parent = await stage.enterAs('parent1', { viewport: PHONE });
+    parent.allow(UNREACHABLE);
+    const page = await parent.openLive('/report');
+    const [asleep, over] = [gate(), gate()];
+    await page.route(
+        '**/api/fn/load_report*',
+        async route => {
+            asleep.open();
+            await over.opened;
+            await route.abort().catch(() => {});
+        },
+        { times: 1 },
+    );
+    await page.evaluate(WAYS['it is in sight again']);
+    await asleep.opened;
+    const api = await stage.api('student1');
+    const [task] = await api.openTasks();
+    await api.submit(task);
+    const looked = page.waitForRequest('**/api/fn/load_report*', { timeout: AT_ONCE_MS });
+    await page.evaluate(WAYS['the browser brings it back']);
+    await looked;
+    await page.locator('.task-row').filter({ hasText: task.title }).locator('.state-succeeded').waitFor();
+    over.open();
+});
