@@ -326,7 +326,7 @@ scene('without JavaScript a form that is sent twice redeems once, a reload sends
     const form = await page.row.locator('form').evaluate(form => Object.fromEntries(new FormData(form)));
     assert.match(form.key, /:2$/, 'a refusal was read: the next press is a new intent');
     await page.button.dblclick();
-    await page.page.waitForURL('**/rewards?request=*');
+    await page.page.waitForURL(url => url.searchParams.get('request') === form.key);
     const again = await at.person.context.request.post('/api/fn/redeem_reward', { form, headers: { accept: 'text/html' } });
     assert.match(again.url(), /\/rewards\?request=/);
     await until('the shop has confirmed', async () => {
