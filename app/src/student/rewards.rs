@@ -118,12 +118,12 @@ fn Reward(id: String, redeeming: Redeeming) -> impl IntoView {
     };
     let form = Memo::new(move |_| page.with(&found));
     let offer = Memo::new(move |_| {
-        Some(page.with(|page| form.with(|form| Offer::of(page, form.as_ref()?).into())))
+        page.with(|page| form.with(|form| Some(Offer::of(page, form.as_ref()?))))
     });
     let price =
         move || form.with(|form| grouped(form.as_ref().map_or(0, |form| form.reward.price.into())));
     let action = move || {
-        match offer.get().flatten() {
+        match offer.get() {
         None => ().into_any(),
         Some(Offer::Open) => view! { <RedeemForm form=form redeeming=redeeming/> }.into_any(),
         Some(Offer::Waits) => {
