@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use domain::view::NotificationView;
 use leptos::prelude::*;
-use web_sys::VisibilityState;
 
 use crate::{
     components::Ago,
     fault::Fault,
+    live::Watched,
     text::{fill, words},
 };
 
-/// How often the list is read again.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often the list is read again: as often as the numbers beside it, whose age is said.
+const LOOK_EVERY: Duration = Duration::from_secs(4);
 
 /// The newest notifications of the teacher or parent who asks.
 ///
@@ -29,48 +29,44 @@ pub async fn list_notifications() -> Result<Vec<NotificationView>, Fault> {
     listed.map_err(|e| request::store_fault(&e))
 }
 
-/// The newest notifications. What cannot be read is left out: the page's own numbers matter more.
+/// The newest notifications, to begin with. What cannot be read is left out: the page's own numbers matter more.
+pub(crate) fn first_news() -> Resource<Vec<NotificationView>> {
+    Resource::new(
+        || (),
+        |()| async { list_notifications().await.unwrap_or_default() },
+    )
+}
+
+/// The newest notifications, read again and again; nothing while there are none.
 #[component]
-pub(crate) fn News() -> impl IntoView {
-    let news = Resource::new(|| (), |()| list_notifications());
-    crate::pageshow::refetch_on_return(news);
-    Effect::new(move || {
-        let look = move || {
-            if document().visibility_state() == VisibilityState::Visible {
-                news.refetch();
-            }
-        };
-        if let Ok(timer) = set_interval_with_handle(look, LOOK_EVERY) {
-            on_cleanup(move || timer.clear());
-        }
-    });
+pub(crate) fn News(
+    /// What the page was rendered from.
+    first: Vec<NotificationView>,
+    /// How many are shown.
+    most: usize,
+) -> impl IntoView {
+    let words = words();
+    let list = Watched::start(first, LOOK_EVERY, list_notifications).data;
+    let shown = move || list.with(|list| list.iter().take(most).cloned().collect::<Vec<_>>());
     view! {
-        <Transition>
-            {move || Suspend::new(async move { news.await.ok().map(|list| view! { <Lines list=list/> }) })}
-        </Transition>
+        <section class="news" hidden=move || list.with(Vec::is_empty)>
+            <h2>{words.news_title}</h2>
+            <ul>
+                <For each=shown key=|line| line.id.clone() let:line>
+                    <Line line=line/>
+                </For>
+            </ul>
+        </section>
     }
 }
 
 #[component]
-fn Lines(list: Vec<NotificationView>) -> impl IntoView {
+fn Line(line: NotificationView) -> impl IntoView {
     let words = words();
-    let lines: Vec<_> = list
-        .into_iter()
-        .map(|line| {
-            let text = match line.topic.as_str() {
-                "redemption.created" => words.news_redeemed,
-                _ => words.news_submitted,
-            };
-            let text = fill(text, &[("who", &line.student), ("what", &line.title)]);
-            view! { <li><span>{text}</span> <span class="quiet"><Ago at=line.at/></span></li> }
-        })
-        .collect();
-    (!lines.is_empty()).then(|| {
-        view! {
-            <section class="news">
-                <h2>{words.news_title}</h2>
-                <ul>{lines}</ul>
-            </section>
-        }
-    })
+    let text = match line.topic.as_str() {
+        "redemption.created" => words.news_redeemed,
+        _ => words.news_submitted,
+    };
+    let text = fill(text, &[("who", &line.student), ("what", &line.title)]);
+    view! { <li><span>{text}</span> <span class="quiet"><Ago at=line.at/></span></li> }
 }

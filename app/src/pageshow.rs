@@ -19,11 +19,3 @@ pub(crate) fn on_return(run: impl Fn() + Clone + 'static) {
         on_cleanup(move || handle.remove());
     });
 }
-
-/// Reads a resource again each time this page is brought back.
-pub(crate) fn refetch_on_return<T>(resource: Resource<T>)
-where
-    T: Send + Sync + serde::Serialize + serde::de::DeserializeOwned + 'static,
-{
-    on_return(move || resource.refetch());
-}

@@ -78,6 +78,14 @@ export class Api {
         });
     }
 
+    /** Redeems a reward; gives the status and the key. */
+    async redeem(rewardId, sequence, client = 'e2e') {
+        const key = `points_redeem:${rewardId}:${this.account.id}:${sequence}:${client}`;
+        const body = { client_id: client, sequence };
+        const answer = await this.#send('POST', `/rewards/${rewardId}/redemptions`, body, { 'idempotency-key': key });
+        return { status: answer.status, key };
+    }
+
     async #json(method, path, body) {
         const response = await this.#send(method, path, body);
         const text = await response.text();

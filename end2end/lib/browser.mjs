@@ -58,6 +58,8 @@ export class Person {
             viewport: DESKTOP,
             ...options,
         });
+        // On a busy machine a browser without scripts notices that nothing used them.
+        if (options.javaScriptEnabled === false) person.allow(/was preloaded using link preload but not used/);
         person.context.setDefaultTimeout(PATIENCE_MS);
         await person.context.addInitScript(instrument);
         person.context.on('page', page => person.#listen(page));

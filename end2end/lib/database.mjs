@@ -49,6 +49,18 @@ export class Database {
         return rows.map(row => row.idem_key);
     }
 
+    /** Gives somebody points, with their line in the ledger. */
+    grantPoints(accountId, points) {
+        return this.rows(
+            `WITH earned AS (
+                 INSERT INTO points_entry (account_id, amount, source_kind, source_id) VALUES ($1, $2, 'submission', -$1::bigint)
+                 RETURNING account_id, amount
+             )
+             INSERT INTO points_balance (account_id, balance) SELECT account_id, amount FROM earned`,
+            [accountId, points],
+        );
+    }
+
     /** Keeps everybody from writing submissions until the function that it gives is called. */
     async holdSubmissions() {
         const client = await this.#pool.connect();

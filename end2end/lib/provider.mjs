@@ -13,7 +13,7 @@ export class Provider {
         const args = ['reward-provider', '--listen', '127.0.0.1:0', '--delay-ms', String(delayMs)];
         provider.#child = spawn(environment.serverBinary, args, { stdio: ['ignore', 'pipe', 'inherit'] });
         let said = '';
-        for await (const text of provider.#child.stdout.setEncoding('utf8')) {
+        for await (const text of provider.#child.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
             said += text;
             provider.url = /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0];
             if (provider.url) return provider;

@@ -1,8 +1,9 @@
-// A Redis of our own that may be killed, and started again on the same port.
+// A Redis of our own, which keeps nothing; it may be killed, and started again at the same address.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
+import { freePort } from './free_port.mjs';
 
 export class Redis {
     #child;
@@ -11,20 +12,18 @@ export class Redis {
     /** Starts one on a free port; undefined when there is no redis-server. */
     static async start() {
         const redis = new Redis();
-        const probe = createServer().listen(0, '127.0.0.1');
-        await once(probe, 'listening');
-        redis.#port = probe.address().port;
-        probe.close();
+        redis.#port = await freePort();
         return (await redis.start()) ? redis : undefined;
     }
 
     get url() {
-        return `redis://127.0.0.1:${this.#port}`;
+        return `redis://127.0.0.1:${this.#port}/`;
     }
 
+    /** Starts it again where it was; whether it did. */
     async start() {
-        const args = ['--port', this.#port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', tmpdir()];
-        const child = spawn('redis-server', args.map(String), { stdio: ['ignore', 'pipe', 'ignore'] });
+        const args = ['--port', String(this.#port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', tmpdir()];
+        const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
         this.#child = child;
         return new Promise(resolve => {
             child.once('error', () => resolve(false));

@@ -38,6 +38,30 @@ scene('a submission is seen by the teacher and the parent without a reload, and 
     assert.match(await report.locator('.task-row').first().textContent(), /Assignment.*Due/);
 });
 
+scene('what students do is told to their teacher and their parent by itself, once, and to nobody else', async stage => {
+    const news = page => page.locator('.news li');
+    for (const [lang, said] of [['en', 'handed in'], ['zh', '提交了']]) {
+        const open = async (name, path) => (await stage.enterAs(name, { lang, viewport: PHONE })).openLive(path);
+        const pages = [await open('teacher1', '/progress'), await open('parent1', '/report')];
+        const api = await stage.api('student1');
+        const task = (await api.openTasks())[0];
+        for (let i = 0; i < 2; i++) await api.submit(task, { content: `Told in ${lang}.` });
+        for (const page of pages) {
+            const line = news(page).filter({ hasText: `student1 ${said}` }).filter({ hasText: task.title });
+            await line.first().waitFor();
+            assert.equal(await line.count(), 1);
+            await line.locator('time').waitFor();
+        }
+        const stranger = await stage.api('student20');
+        const [other] = await stranger.openTasks();
+        await stranger.submit(other, { client: lang });
+        await news(pages[0]).filter({ hasText: `student20 ${said}` }).first().waitFor();
+        assert.equal(await news(pages[1]).filter({ hasText: 'student20' }).count(), 0, 'only of the own child');
+        await stage.draw(pages[0], `news-teacher-${lang}`);
+        await stage.draw(pages[1], `news-parent-${lang}`);
+    }
+});
+
 scene('a page out of sight does not look, and looks at once when it is seen again', async stage => {
     const teacher = await stage.enterAs('teacher1');
     const page = await teacher.openLive('/progress');

@@ -121,6 +121,29 @@ scene('a server that is silent for longer than three seconds: unknown, and a lat
     await isOnce(stage, at);
 });
 
+scene('a server that asks for patience is not asked before', async stage => {
+    const at = await atTask(stage, 'student11');
+    const PATIENCE_MS = 3_000;
+    let told;
+    await at.page.page.route(
+        SUBMIT,
+        async route => {
+            const busy = { bucket: null, status: 503, submission: null, code: 'temporary-failure', detail: null, retry_after: 3 };
+            await route.fulfill({ json: busy });
+            told = Date.now();
+        },
+        { times: 1 },
+    );
+    const asked = at.page.page.waitForRequest('**/api/fn/request_status*');
+    await at.page.write(TEXT);
+    await at.page.button.click();
+    await at.page.reaches('unknown');
+    await asked;
+    assert.ok(Date.now() - told >= PATIENCE_MS, `asked after ${Date.now() - told} ms`);
+    await at.page.isSubmitted(TEXT);
+    await isOnce(stage, at);
+});
+
 scene('a page that was closed in unknown goes on when it is opened again', async stage => {
     const at = await atTask(stage, 'student6');
     at.person.allow(UNREACHABLE);

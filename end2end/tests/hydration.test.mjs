@@ -13,6 +13,7 @@ const PAGES = [
     ['task-submitted', 'student1', tasks => `/tasks/${tasks[1].id}`],
     ['panel', 'ops1', () => '/panel'],
     ['practice', 'student1', tasks => `/tasks/${tasks.at(-1).id}`],
+    ['rewards', 'student1', () => '/rewards'],
     ['records', 'admin1', () => '/records'],
     ['record', 'admin1', () => `/records/${stuck}`],
     ['arrivals', 'ops1', () => '/arrivals?outcome=reused&window=1h'],

@@ -63,6 +63,12 @@ scene('ten presses while the first is under way are one request', async stage =>
     await at.page.write(TEXT);
     await at.page.button.click();
     await at.page.reaches('submitting');
+    // The first byte has not left: what a page needs to go on after anything is kept already.
+    const kept = await at.page.page.evaluate(() => JSON.stringify(Object.entries(localStorage)));
+    assert.match(kept, /yici:intent:/);
+    for (const part of [TEXT, 'submitting', await at.page.page.locator('input[name=client_id]').inputValue()]) {
+        assert.ok(kept.includes(part), part);
+    }
     for (let i = 0; i < 9; i++) await at.page.button.click();
     held.open();
     await at.page.isSubmitted(TEXT);
@@ -184,6 +190,24 @@ scene('a tab follows the submission of another tab by itself', async stage => {
     await isOnce(stage, at);
 });
 
+scene('two tabs share the phase: what one sent and nobody knows of, the other knows as well', async stage => {
+    const at = await atTask(stage, 'student20');
+    at.person.allow(/Failed to load resource: net::ERR_/);
+    const other = await at.person.openTask(at.task);
+    // Nothing reaches the server, so that only the browser itself can have told the other tab.
+    await at.person.context.route('**/api/fn/*', route => route.abort('connectionreset'));
+    await at.page.write(TEXT);
+    await at.page.button.click();
+    await at.page.reaches('unknown');
+    await other.reaches('unknown');
+    await until('the other tab shows the text', async () => (await other.editor.inputValue()) === TEXT);
+    assert.ok(await other.editor.evaluate(area => area.readOnly));
+    await at.person.context.unroute('**/api/fn/*');
+    await at.page.isSubmitted(TEXT);
+    await other.isSubmitted(TEXT);
+    await isOnce(stage, at);
+});
+
 scene('two tabs that go back and forward and press again submit once', async stage => {
     const at = await atTask(stage, 'student10');
     const { person, task } = at;
@@ -285,6 +309,36 @@ scene('the second half of a slow double click does not begin the next attempt', 
     await page.button.filter({ hasText: 'Begin the next attempt' }).waitFor({ timeout: 5_000 });
     await page.isSubmitted('First.');
     assert.ok(await page.page.evaluate(() => window.isSameDocument));
+});
+
+scene('after a refusal that was read the next press is a new intent; one before that means nothing', async stage => {
+    const at = await atTask(stage, 'student19');
+    const close = moment => stage.database.rows(`UPDATE task SET closes_at = ${moment} WHERE id = $1`, [at.task.id]);
+    const sent = [];
+    at.page.page.on('request', request => {
+        if (request.url().includes('/submit_task')) sent.push(new URLSearchParams(request.postData()).get('key'));
+    });
+    await close("now() - interval '1 minute'");
+    try {
+        await at.page.write(TEXT);
+        await at.page.button.click();
+        // As soon as it is there, which nobody has read yet.
+        await at.page.page.evaluate(async () => {
+            while (!document.querySelector('.phase .phase-refused')) await new Promise(requestAnimationFrame);
+            document.querySelector('form.answer button.primary').click();
+        });
+        await at.page.line.filter({ hasText: 'The task is closed' }).waitFor();
+    } finally {
+        await close('NULL');
+    }
+    const read = Date.now() + 1_000;
+    await until('it was read', () => Date.now() >= read);
+    assert.equal(sent.length, 1, 'the press before that was not sent');
+    await at.page.button.click();
+    await at.page.isSubmitted(TEXT);
+    assert.deepEqual(sent, [sent[0], `${sent[0]}:2`]);
+    assert.deepEqual(await stage.database.keys(at.api.account.id), sent);
+    assert.equal((await stage.database.submissions(at.api.account.id, at.task.id)).length, 1);
 });
 
 scene('a blank answer is not sent, and the page says why', async stage => {

@@ -53,6 +53,18 @@ pub async fn start_bulk(
     Ok(())
 }
 
+/// Lets a dead letter of a record be delivered again.
+///
+/// # Errors
+/// A [`Fault`] without the identity of an admin.
+#[server(prefix = "/api/fn", endpoint = "replay_message")]
+pub async fn replay_message(record: String, message: String, reason: String) -> Result<(), Fault> {
+    let actor = crate::request::require(|role| role == domain::Role::Admin).await?;
+    let said = ssr::replay(actor, &message, &reason).await?;
+    ssr::go(&format!("/records/{}?{said}#done", ssr::id(&record)));
+    Ok(())
+}
+
 #[cfg(feature = "ssr")]
 mod ssr {
     use axum::http::request::Parts;
@@ -61,7 +73,9 @@ mod ssr {
         compensation::{CompensationAction, Decision},
         view::CompensationAnswer,
     };
-    use engine::{Actor, BulkError, BulkTarget, Compensate, CompensateError, Origin, Requester};
+    use engine::{
+        Actor, BulkError, BulkTarget, Compensate, CompensateError, Origin, Replayed, Requester,
+    };
     use leptos::prelude::*;
 
     use crate::{fault::Fault, request};
@@ -142,6 +156,18 @@ mod ssr {
             Ok(bulk) => Ok(format!("/bulks/{}", bulk.id)),
             Err(BulkError::Compensate(error)) => Ok(back(code(error)?)),
             Err(BulkError::InvalidId(_) | BulkError::InvalidSize) => Ok(back("size")),
+        }
+    }
+
+    pub(super) async fn replay(actor: Actor, message: &str, reason: &str) -> Result<String, Fault> {
+        let engine = request::engine()?;
+        let replayed = engine
+            .replay_message(&requester(actor), message, reason)
+            .await;
+        match replayed {
+            Ok(Replayed::Done) => Ok("replayed=1".to_owned()),
+            Ok(Replayed::NotDead) => Ok("error=not-dead".to_owned()),
+            Err(error) => Ok(format!("error={}", code(error)?)),
         }
     }
 

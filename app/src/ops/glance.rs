@@ -1,6 +1,6 @@
 //! The first line of the panel: is it well, is it live, how old are the numbers, over which time.
 
-use domain::view::Window;
+use domain::view::{FrontLockHealth, Window};
 use leptos::prelude::*;
 
 use super::{
@@ -28,6 +28,10 @@ pub(crate) fn Glance(live: Live) -> impl IntoView {
             Stream::Off | Stream::Open | Stream::Paused | Stream::Connecting
         )
     });
+    let refuses = Memo::new(move |_| {
+        live.view
+            .with(|view| view.front_lock == FrontLockHealth::Refusing)
+    });
     let waiting = move || {
         let n = gauges.get().awaiting_approval;
         let text = fill(words.glance_waiting, &[("n", &grouped(n))]);
@@ -37,6 +41,10 @@ pub(crate) fn Glance(live: Live) -> impl IntoView {
         match gauges.get() {
         _ if !is_known.get() => view! {
             <p class="health health-unsure">{icon(Shape::Question)} <strong>{words.glance_unsure}</strong></p>
+        }
+        .into_any(),
+        gauges if gauges.stuck == 0 && refuses.get() => view! {
+            <p class="health health-stuck">{icon(Shape::Clock)} <strong>{words.glance_refuses}</strong> {waiting()}</p>
         }
         .into_any(),
         gauges if gauges.stuck == 0 => view! {

@@ -10,7 +10,7 @@ use super::api::{Report, load_report};
 use crate::{
     components::{Empty, PageHead, Skeleton, fault_view},
     live::{Freshness, Watched},
-    news::News,
+    news::{News, first_news},
     student::row_key,
     teacher::TaskRow,
     text::{fill, grouped, words},
@@ -19,12 +19,16 @@ use crate::{
 /// How often the report is read again.
 const LOOK_EVERY: Duration = Duration::from_secs(4);
 
+/// How many of the newest notifications are shown.
+const SHOWN_NEWS: usize = 20;
+
 /// `/report`.
 #[component]
 pub(crate) fn ReportPage() -> impl IntoView {
     let query = use_query_map();
     let child = Memo::new(move |_| query.read().get("child"));
     let report = Resource::new(move || child.get(), load_report);
+    let news = first_news();
     view! {
         <div class="page page-narrow">
             <Transition fallback=|| view! { <Skeleton lines=6/> }>
@@ -35,7 +39,9 @@ pub(crate) fn ReportPage() -> impl IntoView {
                     }
                 })}
             </Transition>
-            <News/>
+            <Suspense>
+                {move || Suspend::new(async move { view! { <News first=news.await most=SHOWN_NEWS/> } })}
+            </Suspense>
         </div>
     }
 }
@@ -89,7 +95,7 @@ fn Tasks(report: Report, asked: Option<String>) -> impl IntoView {
     };
     let none = move || data.with(|report| report.tasks.is_empty());
     view! {
-        <Freshness watched=watched at=None/>
+        <Freshness pulse=watched.pulse at=None/>
         {move || if none() { view! { <Empty text=words.report_no_tasks/> }.into_any() } else { summary().into_any() }}
         <ul class="task-list" hidden=none>
             <For each=move || data.with(|report| report.tasks.clone()) key=row_key let:task>

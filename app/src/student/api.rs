@@ -195,10 +195,10 @@ mod ssr {
         command::SubmissionBody,
         key::task_submit_key,
         phase::ANSWER_TIMEOUT_MS,
-        problem::Problem,
+        problem::{OUTAGE_RETRY_AFTER_SECONDS, Problem},
         view::{SubmissionView, TaskView},
     };
-    use engine::{Actor, Answer, Arrival, Engine};
+    use engine::{Actor, Answer, Arrival, Engine, SubmitError};
 
     use super::{Asked, Fault, Outcome, SubmitReply, TaskPage};
     use crate::{fault::FaultKind, request};
@@ -247,8 +247,26 @@ mod ssr {
             trace_id: request::trace_id().unwrap_or_default(),
             wait: WAIT,
         };
-        let answer = request::engine()?.submit(&actor, arrival).await;
-        answer.map(reply).map_err(|e| request::store_fault(&e))
+        match request::engine()?.submit(&actor, arrival).await {
+            Ok(answer) => Ok(reply(answer)),
+            Err(SubmitError::InvalidCommand(detail)) => {
+                Ok(refused(ProblemCode::InvalidBody, detail))
+            }
+            // Nothing was accepted, and it passes.
+            Err(SubmitError::FrontLockUnavailable | SubmitError::Stopping) => Ok(come_again()),
+            Err(error) => Err(request::store_fault(&error)),
+        }
+    }
+
+    fn come_again() -> SubmitReply {
+        SubmitReply {
+            bucket: None,
+            status: ProblemCode::StoreUnavailable.status(),
+            submission: None,
+            code: None,
+            detail: None,
+            retry_after: Some(OUTAGE_RETRY_AFTER_SECONDS),
+        }
     }
 
     fn refused(code: ProblemCode, detail: String) -> SubmitReply {

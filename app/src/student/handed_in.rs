@@ -79,7 +79,7 @@ pub(super) fn Submitted(
 ) -> impl IntoView {
     let words = words();
     let title = match (current, practice) {
-        (true, _) => words.your_answer.to_owned(),
+        (true, _) => words.submitted_current.to_owned(),
         (false, true) => fill(
             words.attempt,
             &[("n", &submission.submit_version.to_string())],

@@ -66,7 +66,7 @@ fn Tasks(list: TaskList) -> impl IntoView {
                 <strong class="number">{points}</strong>
             </p>
         </PageHead>
-        <Freshness watched=watched at=None/>
+        <Freshness pulse=watched.pulse at=None/>
         {summary}
         <ul class="task-list" hidden=move || list.with(|list| list.tasks.is_empty())>
             // Keyed by all that a row shows: a row that did not change keeps its place and its focus.

@@ -4,6 +4,7 @@ pub mod api;
 mod handed_in;
 mod list;
 mod machine;
+mod redeeming;
 mod rewards;
 mod rewards_api;
 mod status;

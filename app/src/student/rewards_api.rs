@@ -19,7 +19,7 @@ pub struct RewardPage {
     pub points: i64,
     /// What was redeemed, newest first.
     pub redemptions: Vec<RedemptionView>,
-    /// What became of the request that the address names.
+    /// What became of the request that was asked about; without one, of the oldest that is undecided on any device.
     pub asked: Option<AskedRedemption>,
 }
 
@@ -32,6 +32,8 @@ pub struct RewardForm {
     pub client_id: String,
     /// The key of the next redemption.
     pub key: String,
+    /// Whether one is undecided already: its points are held.
+    pub is_undecided: bool,
 }
 
 /// What became of one redemption.
@@ -45,7 +47,7 @@ pub struct AskedRedemption {
     pub code: Option<String>,
 }
 
-/// The rewards of the student who asks, and what became of the `request` that a form has just sent.
+/// The rewards of the student who asks, and what became of the `request` that was sent just before.
 ///
 /// # Errors
 /// A [`Fault`] without a student's identity, or when the store cannot answer.
@@ -58,7 +60,7 @@ pub async fn load_rewards(request: Option<String>) -> Result<RewardPage, Fault> 
         .map_err(|e| req::store_fault(&e))
 }
 
-/// Redeems a reward, and sends the form to the page that says what became of it.
+/// Redeems a reward, and sends a plain form to the page that says what became of it. `Some` is why nothing was accepted.
 ///
 /// # Errors
 /// A [`Fault`] without a student's identity, or when the store cannot answer.
@@ -68,10 +70,10 @@ pub async fn redeem_reward(
     sequence: i32,
     client_id: String,
     key: String,
-) -> Result<(), Fault> {
+) -> Result<Option<String>, Fault> {
     let answered = ssr::redeem(&reward_id, sequence, client_id, &key).await;
     ssr::send_form_back(&key, &answered);
-    answered.map(drop)
+    answered.map(|refused| refused.map(|code| code.to_string()))
 }
 
 #[cfg(feature = "ssr")]
@@ -81,8 +83,8 @@ mod ssr {
     use std::time::Duration;
 
     use domain::{
-        IdempotencyKey, ProblemCode, Role, action::POINTS_REDEEM, command::RedemptionBody,
-        key::points_redeem_key,
+        IdempotencyKey, ProblemCode, RecordState, Role, action::POINTS_REDEEM,
+        command::RedemptionBody, key::points_redeem_key,
     };
     use engine::{Actor, Arrival, Engine, StoreError, SubmitError};
 
@@ -101,7 +103,8 @@ mod ssr {
         actor: &Actor,
         request: Option<String>,
     ) -> Result<RewardPage, StoreError> {
-        let asked = match request {
+        let open = engine.list_open_redemptions(actor).await?;
+        let asked = match request.or_else(|| Some(open.first()?.key.clone())) {
             Some(key) => Some(asked(engine, actor, key).await?),
             None => None,
         };
@@ -112,13 +115,15 @@ mod ssr {
             let key =
                 |n| points_redeem_key(&reward.id, &student, reward.next_sequence, &client_id, n);
             // After a refusal that this page shows, the next press is a new intent.
-            let refused = asked.as_ref().filter(|asked| asked.code.is_some());
+            let is_final = |asked: &&AskedRedemption| asked.state == Some(RecordState::FailedFinal);
+            let refused = asked.as_ref().filter(is_final);
             let ordinal = refused
                 .and_then(|asked| (1..MAX_ORDINAL).find(|n| key(*n) == asked.key))
                 .map_or(1, |n| n + 1);
             RewardForm {
                 key: key(ordinal),
                 client_id: client_id.clone(),
+                is_undecided: open.iter().any(|open| open.reward_id == reward.id),
                 reward,
             }
         };
@@ -181,6 +186,10 @@ mod ssr {
             Ok(_) => Ok(None),
             Err(SubmitError::NoProvider) => Ok(Some(ProblemCode::RewardsUnavailable)),
             Err(SubmitError::InvalidCommand(_)) => Ok(Some(ProblemCode::InvalidBody)),
+            // Nothing was accepted, and it passes: the page comes again.
+            Err(SubmitError::FrontLockUnavailable | SubmitError::Stopping) => {
+                Err(request::fault(FaultKind::Failed))
+            }
             Err(error) => Err(request::store_fault(&error)),
         }
     }

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     components::{PageHead, Skeleton, TaskBadge, fault_view},
+    live::Freshness,
     text::{fill, words},
 };
 
@@ -80,6 +81,7 @@ fn Task(page: TaskPage, refused: Option<String>) -> impl IntoView {
             {move || facts.with(|_| view! { <TaskFacts task=machine.task.get_untracked()/> })}
             {attempt}
         </p>
+        <Freshness pulse=machine.pulse at=None/>
         <div class="instructions">{page.task.instructions.clone()}</div>
         <Answer page=page refused=refused machine=machine done=done/>
         {move || {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::view::{ClassOverview, StudentProgress, TaskRate, TaskStatus};
+use domain::view::{ClassOverview, NotificationView, StudentProgress, TaskRate, TaskStatus};
 use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
 
@@ -10,7 +10,7 @@ use super::api::{PAGE_STUDENTS, Progress, ProgressQuery, load_progress};
 use crate::{
     components::{Ago, Empty, PageHead, Shape, Skeleton, TaskBadge, fault_view, icon},
     live::{Freshness, Watched},
-    news::News,
+    news::{News, first_news},
     path,
     student::{Due, kind_word},
     text::{fill, grouped, words},
@@ -18,6 +18,9 @@ use crate::{
 
 /// How often the numbers are read again.
 const LOOK_EVERY: Duration = Duration::from_secs(4);
+
+/// How many of the newest notifications stand above the students.
+const SHOWN_NEWS: usize = 4;
 
 /// `/progress`.
 #[component]
@@ -34,6 +37,7 @@ pub(crate) fn ProgressPage() -> impl IntoView {
     });
     let progress = Resource::new(move || asked.get(), load_progress);
     let created = query.read_untracked().get("created");
+    let news = first_news();
     view! {
         <div class="page">
             <Transition fallback=|| view! { <Skeleton lines=12/> }>
@@ -41,13 +45,12 @@ pub(crate) fn ProgressPage() -> impl IntoView {
                     let created = created.clone();
                     Suspend::new(async move {
                         match progress.await {
-                            Ok(progress) => view! { <Classes progress=progress query=asked.get_untracked() created=created/> }.into_any(),
+                            Ok(progress) => view! { <Classes progress=progress news=news.await query=asked.get_untracked() created=created/> }.into_any(),
                             Err(fault) => fault_view(fault),
                         }
                     })
                 }}
             </Transition>
-            <News/>
         </div>
     }
 }
@@ -71,7 +74,12 @@ fn address(query: &ProgressQuery) -> String {
 }
 
 #[component]
-fn Classes(progress: Progress, query: ProgressQuery, created: Option<String>) -> impl IntoView {
+fn Classes(
+    progress: Progress,
+    news: Vec<NotificationView>,
+    query: ProgressQuery,
+    created: Option<String>,
+) -> impl IntoView {
     let words = words();
     let current = progress.class.as_ref().map(|c| c.progress.class.id.clone());
     let choices: Vec<_> = progress
@@ -90,7 +98,8 @@ fn Classes(progress: Progress, query: ProgressQuery, created: Option<String>) ->
                 class: current,
                 ..query
             };
-            view! { <Class first=progress class=class query=query created=created/> }.into_any()
+            view! { <Class first=progress class=class news=news query=query created=created/> }
+                .into_any()
         }
     };
     view! {
@@ -105,6 +114,7 @@ fn Classes(progress: Progress, query: ProgressQuery, created: Option<String>) ->
 fn Class(
     first: Progress,
     class: ClassOverview,
+    news: Vec<NotificationView>,
     query: ProgressQuery,
     created: Option<String>,
 ) -> impl IntoView {
@@ -144,7 +154,7 @@ fn Class(
     let base = query.clone();
     view! {
         <div class="class-bar">
-            <Freshness watched=watched at=Some(at)/>
+            <Freshness pulse=watched.pulse at=Some(at)/>
             <a class="button primary" href=new>{words.task_new}</a>
         </div>
         {created}
@@ -161,6 +171,7 @@ fn Class(
             0 => view! { <Empty text=words.progress_no_students/> }.into_any(),
             _ => ().into_any(),
         }}
+        <News first=news most=SHOWN_NEWS/>
         <Students watched=watched query=query/>
     }
 }

@@ -49,7 +49,7 @@ fn Pupil(first: (StudentView, Vec<TaskView>)) -> impl IntoView {
     let data = watched.data;
     view! {
         <PageHead title=name/>
-        <Freshness watched=watched at=None/>
+        <Freshness pulse=watched.pulse at=None/>
         {move || data.with(|(_, tasks)| tasks.is_empty()).then(|| view! { <Empty text=words().report_no_tasks/> })}
         <ul class="task-list" hidden=move || data.with(|(_, tasks)| tasks.is_empty())>
             <For each=move || data.with(|(_, tasks)| tasks.clone()) key=row_key let:task>
@@ -146,7 +146,7 @@ fn Detail(first: PupilTask, asked: (String, String, Option<i32>)) -> impl IntoVi
         <p class="task-facts">
             {move || facts.with(|_| view! { <TaskFacts task=task.get_untracked()/> })}
         </p>
-        <Freshness watched=watched at=None/>
+        <Freshness pulse=watched.pulse at=None/>
         <details class="instructions-fold">
             <summary>{words().instructions}</summary>
             <div class="instructions">{instructions}</div>

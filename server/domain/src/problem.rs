@@ -110,6 +110,9 @@ problems! {
     Internal 500 "Something went wrong on our side" "Repeat with the same key; if it stays, report the `trace_id`.";
 }
 
+/// When whoever was told that something is away may come again, in seconds: about what a failover or a restart takes.
+pub const OUTAGE_RETRY_AFTER_SECONDS: u32 = 2;
+
 impl ProblemCode {
     /// The address of the page that explains the problem.
     pub fn type_path(self) -> String {

@@ -3,8 +3,8 @@
 use domain::{
     IdempotencyKey,
     view::{
-        ActionCounters, Counters, PanelView, RedemptionView, RequestView, RewardView, SeriesPoint,
-        SubmissionView, Window,
+        ActionCounters, Counters, OpenRedemptionView, PanelView, RedemptionView, RequestView,
+        RewardView, SeriesPoint, SubmissionView, Window,
     },
 };
 
@@ -72,6 +72,22 @@ impl Engine {
         let limit = i64::from(MAX_PAGE);
         let rows = redemption::list_redemptions(&self.0.pools.reading, actor.id, limit).await?;
         Ok(rows.into_iter().map(Into::into).collect())
+    }
+
+    /// This student's redemptions that are not decided yet, oldest first, whichever device asked for them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_open_redemptions(
+        &self,
+        actor: &Actor,
+    ) -> Result<Vec<OpenRedemptionView>, StoreError> {
+        let rows = redemption::list_open_redemptions(&self.0.pools.reading, actor.id).await?;
+        let view = |(reward_id, key): (i64, String)| OpenRedemptionView {
+            reward_id: reward_id.to_string(),
+            key,
+        };
+        Ok(rows.into_iter().map(view).collect())
     }
 
     /// A redemption of this student.

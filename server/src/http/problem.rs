@@ -6,7 +6,10 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use domain::{ProblemCode, problem::Problem};
+use domain::{
+    ProblemCode,
+    problem::{OUTAGE_RETRY_AFTER_SECONDS, Problem},
+};
 use engine::{StoreError, SubmitError, TraceId};
 use http::{
     HeaderValue, StatusCode,
@@ -17,8 +20,6 @@ use serde_json::{Map, Value};
 
 /// The media type of problems.
 pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
-/// When to try again after an outage, in seconds.
-const OUTAGE_RETRY_AFTER: u32 = 2;
 
 /// A problem on its way out; [`render`] writes its body.
 #[derive(Debug, Clone)]
@@ -47,7 +48,7 @@ impl ApiProblem {
 
     /// Nothing is accepted now: the store is away, or this process is stopping.
     pub fn unavailable() -> Self {
-        Self::plain(ProblemCode::StoreUnavailable).retry_after(OUTAGE_RETRY_AFTER)
+        Self::plain(ProblemCode::StoreUnavailable).retry_after(OUTAGE_RETRY_AFTER_SECONDS)
     }
 
     /// The same, with members of its own (RFC 9457, extension members).
@@ -90,9 +91,8 @@ impl From<SubmitError> for ApiProblem {
             SubmitError::UnknownAction => Self::plain(ProblemCode::NotFound),
             SubmitError::InvalidCommand(detail) => Self::new(ProblemCode::InvalidBody, detail),
             SubmitError::NoProvider => Self::plain(ProblemCode::RewardsUnavailable),
-            SubmitError::FrontLockUnavailable => {
-                Self::plain(ProblemCode::FrontLockUnavailable).retry_after(OUTAGE_RETRY_AFTER)
-            }
+            SubmitError::FrontLockUnavailable => Self::plain(ProblemCode::FrontLockUnavailable)
+                .retry_after(OUTAGE_RETRY_AFTER_SECONDS),
             SubmitError::Stopping => Self::unavailable(),
         }
     }

@@ -15,6 +15,7 @@ mod observability;
 mod openapi;
 mod private_postgres;
 mod process;
+mod redemption_decisions;
 mod redemptions;
 mod relay;
 mod roles;

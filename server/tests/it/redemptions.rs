@@ -18,22 +18,22 @@ use crate::{
 
 /// How long the provider may take in these tests.
 const TIMEOUT: Duration = Duration::from_millis(400);
-const PATH: &str = "/api/v1/rewards/1/redemptions";
-const BUY: &str = r#"{"client_id":"phone","sequence":1}"#;
+pub(crate) const PATH: &str = "/api/v1/rewards/1/redemptions";
+pub(crate) const BUY: &str = r#"{"client_id":"phone","sequence":1}"#;
 const TERMINAL: &str = "SELECT count(*) FROM idempotency_record WHERE state IN ('SUCCEEDED', 'FAILED_FINAL', 'FAILED_RETRYABLE')";
 /// Accounts whose balance is not the sum of their ledger.
-const WRONG_BALANCES: &str =
+pub(crate) const WRONG_BALANCES: &str =
     "SELECT count(*) FROM points_balance b
      WHERE b.balance <> (SELECT coalesce(sum(amount), 0) FROM points_entry e WHERE e.account_id = b.account_id)";
 
 /// A provider on a port of its own.
-struct Shop {
-    provider: Provider,
+pub(crate) struct Shop {
+    pub(crate) provider: Provider,
     url: String,
 }
 
 impl Shop {
-    async fn open(mode: Mode) -> Self {
+    pub(crate) async fn open(mode: Mode) -> Self {
         let provider = Provider::open(mode, TIMEOUT * 3, None).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -42,11 +42,11 @@ impl Shop {
         Self { provider, url }
     }
 
-    fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.provider.entries().len()
     }
 
-    fn given(&self) -> usize {
+    pub(crate) fn given(&self) -> usize {
         self.provider
             .entries()
             .iter()
@@ -69,7 +69,7 @@ async fn world(pool: PgPool, shop: &Shop) -> World {
 }
 
 /// Gives both students points, with their lines in the ledger.
-async fn earn(pool: &PgPool, points: i32) {
+pub(crate) async fn earn(pool: &PgPool, points: i32) {
     sqlx::query(
         "WITH earned AS (
              INSERT INTO points_entry (account_id, amount, source_kind, source_id)
@@ -542,7 +542,7 @@ async fn a_key_that_comes_while_another_ones_purchase_is_being_written_sees_it(p
 }
 
 /// A server over the wire whose provider is `shop`.
-async fn server(pool: &PgPool, shop: &Shop, variable: Option<(&str, &str)>) -> Server {
+pub(crate) async fn server(pool: &PgPool, shop: &Shop, variable: Option<(&str, &str)>) -> Server {
     let mut variables = vec![
         ("YICI_REWARD_URL", shop.url.as_str()),
         ("YICI_REWARD_TIMEOUT_MS", "400"),
@@ -551,7 +551,7 @@ async fn server(pool: &PgPool, shop: &Shop, variable: Option<(&str, &str)>) -> S
     Server::start_with(pool, &variables).await
 }
 
-async fn reset(pool: &PgPool) {
+pub(crate) async fn reset(pool: &PgPool) {
     sqlx::raw_sql(
         "TRUNCATE idempotency_record, request_arrival, outcome_counter, outbox, redemption, redemption_hold, redemption_call,
                   redemption_probe, points_entry, points_balance",

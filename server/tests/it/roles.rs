@@ -312,6 +312,11 @@ pub(crate) const MATRIX: &[(&str, &str, [u16; 7])] = &[
     ),
     (
         "POST",
+        "/api/fn/replay_message",
+        [401, 403, 403, 403, 403, 403, 200],
+    ),
+    (
+        "POST",
         "/api/fn/start_bulk",
         [401, 403, 403, 403, 403, 403, 200],
     ),
@@ -388,6 +393,9 @@ async fn every_role_at_every_route(pool: PgPool) {
                 }
                 ("POST", true) if path.ends_with("/decide") => {
                     "compensation=999&decision=reject&reason=matrix".to_owned()
+                }
+                ("POST", true) if path.ends_with("/replay_message") => {
+                    "record=999&message=999&reason=matrix".to_owned()
                 }
                 ("POST", true) if path.ends_with("/start_bulk") => {
                     "ids=999&action=verify&reason=matrix&key=matrix".to_owned()

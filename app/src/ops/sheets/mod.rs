@@ -4,6 +4,7 @@ mod approvals;
 mod arrivals;
 mod audit;
 mod bulk;
+mod letters;
 mod parts;
 mod record;
 mod records;

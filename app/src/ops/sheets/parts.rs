@@ -190,6 +190,7 @@ pub(super) fn refusal_word(code: &str) -> &'static str {
         "reason" => words.refused_reason,
         "second-person" => words.refused_second_person,
         "decided" => words.refused_decided,
+        "not-dead" => words.refused_not_dead,
         "gone" => words.refused_gone,
         "key" => words.refused_key,
         "size" => words.refused_size,

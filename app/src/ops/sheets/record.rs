@@ -10,6 +10,7 @@ use leptos::prelude::*;
 
 use super::{
     Query, Sheet,
+    letters::letters,
     parts::{action_word, consequence, copy, finding_word, is_final, notice, refusal_word, when},
     sheet,
     timeline::{event_word, timeline},
@@ -50,6 +51,7 @@ pub(super) async fn write(actor: &Actor, id: &str, query: &Query) -> Result<Shee
             <div class="record-side">
                 {evidence(record.evidence.as_ref())}
                 {acts(actor, &record)}
+                {letters(actor, &record)}
                 {facts(&record)}
             </div>
         </div>
@@ -63,6 +65,9 @@ fn done(record: &RecordDetail, query: &Query) -> Option<impl IntoView + use<>> {
     let own = sheet_words();
     if let Some(code) = query.get("error") {
         return Some(notice(false, refusal_word(&code).to_owned()));
+    }
+    if query.get("replayed").is_some() {
+        return Some(notice(true, own.letter_replayed.to_owned()));
     }
     let id = query.get("done")?;
     let event = record

@@ -123,6 +123,7 @@ impl Machine {
 
     /// The server answered somebody who is signed in.
     fn clear_hurdle(self) {
+        self.pulse.note_lost(false);
         let before = self.hurdle.try_update(Option::take).flatten();
         if before == Some(Hurdle::SignedOut) {
             self.read_account();
@@ -176,6 +177,7 @@ impl Machine {
         if !self.is_current(ticket) {
             return;
         }
+        self.pulse.note_lost(true);
         match fault.kind {
             FaultKind::SignedOut | FaultKind::WrongRole => {
                 // The intent is kept as unknown and goes on after the next sign-in; asking again now would not help.

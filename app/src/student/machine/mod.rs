@@ -20,7 +20,7 @@ use super::{
     api::TaskPage,
     storage::{self, Shelf},
 };
-use crate::session::AccountResource;
+use crate::{live::Pulse, session::AccountResource};
 
 /// The pauses between two questions about an unknown result, in milliseconds; the last one repeats.
 const BACK_OFF_MS: [u32; 5] = [500, 1_000, 2_000, 4_000, 8_000];
@@ -63,6 +63,8 @@ pub(crate) struct Machine {
     pub(crate) submission: RwSignal<Option<SubmissionView>>,
     /// What is in the way.
     pub(crate) hurdle: RwSignal<Option<Hurdle>>,
+    /// How fresh the task, its attempts and the submission are.
+    pub(crate) pulse: Pulse,
     /// Why the version before the one at hand was refused; the next press begins anew.
     pub(crate) notice: RwSignal<Option<String>>,
     shelf: StoredValue<Shelf>,
@@ -94,6 +96,7 @@ impl Machine {
             attempts: RwSignal::new(page.attempts.clone()),
             submission: RwSignal::new(page.task.submission.clone()),
             hurdle: RwSignal::new(None),
+            pulse: Pulse::new(),
             notice: RwSignal::new(None),
             shelf: StoredValue::new(Shelf::new(&page.student_id, &page.task.id)),
             ticket: StoredValue::new(0),
@@ -125,6 +128,7 @@ impl Machine {
     /// Takes up what was under way, and listens to everything that may have changed meanwhile.
     pub(crate) fn start(self) {
         Effect::new(move || {
+            self.pulse.beat();
             untrack(|| {
                 self.intent.update(|intent| {
                     intent.client_id = storage::client_id(&intent.client_id);

@@ -20,8 +20,9 @@ impl Machine {
             return;
         };
         spawn_local(async move {
-            if let Ok(page) = load_task(task_id, None, None).await {
-                self.take(page);
+            match load_task(task_id, None, None).await {
+                Ok(page) => self.take(page),
+                Err(_) => self.pulse.note_lost(true),
             }
         });
     }
@@ -55,6 +56,7 @@ impl Machine {
         } else {
             before.clone().for_version(task.submit_version)
         };
+        self.pulse.beat();
         if let (Phase::Refused { code }, Phase::Idle) = (&before.phase, &after.phase) {
             self.notice.set(Some(code.clone()));
         }

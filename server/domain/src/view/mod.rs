@@ -31,5 +31,5 @@ pub use progress::{
 };
 pub use record::{RecordFilter, RecordPage, RecordSummary};
 pub use request::{RequestView, StoredResponse};
-pub use reward::{RedemptionView, RewardView};
+pub use reward::{OpenRedemptionView, RedemptionView, RewardView};
 pub use task::{AssignedTask, AttemptView, SubmissionView, TaskStatus, TaskView};

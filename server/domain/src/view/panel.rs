@@ -229,8 +229,10 @@ pub enum FrontLockHealth {
     Off,
     /// Its store takes locks.
     Ok,
-    /// Its store is away: the database does without, or new keys are refused, as it was set.
-    Down,
+    /// Its store is away, and the database does without.
+    Degraded,
+    /// Its store is away, and new keys are refused meanwhile.
+    Refusing,
 }
 
 /// The answer of `GET /api/v1/panel` and each event of its stream.

@@ -33,3 +33,12 @@ pub struct RedemptionView {
     /// When it was redeemed; RFC 3339.
     pub created_at: String,
 }
+
+/// A redemption that is not decided yet: its points are held, and the provider has not been heard of clearly.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenRedemptionView {
+    /// The reward.
+    pub reward_id: String,
+    /// The key of the record that holds the points.
+    pub key: String,
+}

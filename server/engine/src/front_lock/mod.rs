@@ -119,12 +119,12 @@ impl FrontLock {
         })
     }
 
-    /// Whether Redis took a lock when it was last asked.
+    /// Whether Redis took a lock when it was last asked, and what holds when it did not.
     pub(crate) fn health(&self) -> FrontLockHealth {
-        if self.connection.is_up() {
-            FrontLockHealth::Ok
-        } else {
-            FrontLockHealth::Down
+        match self.on_failure {
+            _ if self.connection.is_up() => FrontLockHealth::Ok,
+            FrontLockOnFailure::Degrade => FrontLockHealth::Degraded,
+            FrontLockOnFailure::Refuse => FrontLockHealth::Refusing,
         }
     }
 

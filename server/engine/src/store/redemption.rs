@@ -445,6 +445,20 @@ pub(crate) async fn list_rewards(
     .await
 }
 
+/// The rewards whose redemption by a student is undecided, with the keys of the records that hold the points; oldest first.
+pub(crate) async fn list_open_redemptions(
+    pool: &PgPool,
+    student_id: i64,
+) -> Result<Vec<(i64, String)>, sqlx::Error> {
+    sqlx::query_as(
+        "SELECT h.reward_id, r.idem_key FROM redemption_hold h JOIN idempotency_record r ON r.id = h.record_id
+         WHERE h.student_id = $1 AND h.state = 'open' ORDER BY h.id",
+    )
+    .bind(student_id)
+    .fetch_all(pool)
+    .await
+}
+
 pub(crate) async fn find_redemption(
     pool: &PgPool,
     student_id: i64,

@@ -224,7 +224,7 @@ async fn a_silent_redis_costs_one_time_out_and_is_noticed_when_it_answers_again(
             .unwrap();
         assert_eq!(answer.status, 201);
         if attempt == 1 {
-            assert_eq!(world.engine.front_lock_health(), FrontLockHealth::Down);
+            assert_eq!(world.engine.front_lock_health(), FrontLockHealth::Degraded);
             begun = Instant::now();
         }
     }
@@ -233,7 +233,7 @@ async fn a_silent_redis_costs_one_time_out_and_is_noticed_when_it_answers_again(
         rest < HALF_A_TIMEOUT * 20,
         "they waited for Redis: {rest:?}"
     );
-    until_health(&world.engine, FrontLockHealth::Down).await;
+    until_health(&world.engine, FrontLockHealth::Degraded).await;
     redis.resume();
     until_health(&world.engine, FrontLockHealth::Ok).await;
     assert_eq!(world.count(ROWS).await, 21);
@@ -258,7 +258,7 @@ async fn a_redis_that_takes_no_writes_is_away(pool: PgPool) {
             .await
             .unwrap();
         assert_eq!(answer.status, 201, "{broken}");
-        until_health(&world.engine, FrontLockHealth::Down).await;
+        until_health(&world.engine, FrontLockHealth::Degraded).await;
         redis.run::<()>(mended).await;
     }
     until_health(&world.engine, FrontLockHealth::Ok).await;
@@ -282,7 +282,7 @@ async fn where_it_is_set_to_refuse_only_new_keys_are_refused(pool: PgPool) {
     assert!(matches!(refused, Err(SubmitError::FrontLockUnavailable)));
     let accepted = "SELECT count(*) FROM idempotency_record WHERE idem_key = 'new'";
     assert_eq!(world.count(accepted).await, 0);
-    until_health(&world.engine, FrontLockHealth::Down).await;
+    until_health(&world.engine, FrontLockHealth::Refusing).await;
 
     redis.start_again().await;
     until_health(&world.engine, FrontLockHealth::Ok).await;
@@ -297,7 +297,7 @@ async fn a_redis_that_is_not_there_at_the_start_is_found_later(pool: PgPool) {
     let mut redis = RedisServer::start().await;
     redis.kill();
     let world = world(pool, &redis, LONG).await;
-    assert_eq!(world.engine.front_lock_health(), FrontLockHealth::Down);
+    assert_eq!(world.engine.front_lock_health(), FrontLockHealth::Degraded);
     let task = world.assignment().await;
     let first = submit(&world, arrival("k", &task, 1, "x")).await.unwrap();
     assert_eq!(first.status, 201);
