@@ -52,14 +52,19 @@ pub(crate) fn Keys() -> impl IntoView {
         });
         on_cleanup(move || handle.remove());
     });
-    let lines = words
-        .help_text
-        .split(" · ")
-        .map(|line| view! { <li>{line}</li> });
+    // "g r=records · …": which keys, and what they do.
+    let lines = words.help_text.split(" · ").filter_map(|line| {
+        let (keys, what) = line.split_once('=')?;
+        let keys: Vec<_> = keys
+            .split(' ')
+            .map(|key| view! { <kbd>{key}</kbd> })
+            .collect();
+        Some(view! { <div><dt>{keys}</dt><dd>{what}</dd></div> })
+    });
     view! {
         <dialog class="help" node_ref=dialog aria-labelledby="help">
             <h2 id="help">{words.help_title}</h2>
-            <ul>{lines.collect_view()}</ul>
+            <dl>{lines.collect_view()}</dl>
             <form method="dialog"><button class="plain">{words.close}</button></form>
         </dialog>
     }

@@ -2,20 +2,91 @@
 
 use domain::{
     Bucket, Defence,
-    compensation::{CompensationAction, Finding},
+    compensation::{CompensationAction, CompensationStatus, Finding},
     view::Window,
 };
 use leptos::prelude::*;
 use leptos_router::params::ParamsMap;
+use strum::VariantArray;
 
 use crate::{
     clock,
+    components::Empty,
     text::{sheet_words, words},
 };
 
 /// A time: stored before hydration, then the reader's own. `show` is `ago`, `short` or `second`.
 pub(super) fn when(at: &str, show: &'static str) -> impl IntoView + use<> {
-    view! { <time datetime=at.to_owned() data-show=show title=at.to_owned()>{clock::plain(at)}</time> }
+    // Where only an age is shown, the exact time is reached by the keyboard too.
+    let focus = (show == "ago").then_some("0");
+    view! { <time datetime=at.to_owned() data-show=show tabindex=focus title=at.to_owned()>{clock::plain(at)}</time> }
+}
+
+/// A text of somebody else, exact and harmless: whatever turns the direction of writing stays within it, and what cannot be seen is
+/// named.
+pub(super) fn odd(text: &str) -> impl IntoView + use<> {
+    let mut parts: Vec<AnyView> = Vec::new();
+    let mut rest = text;
+    while let Some((i, c)) = rest.char_indices().find(|(_, c)| is_unseen(*c)) {
+        parts.push(rest[..i].to_owned().into_any());
+        let name = format!("U+{:04X}", u32::from(c));
+        parts.push(view! { <span class="unseen">{name}</span> }.into_any());
+        rest = &rest[i + c.len_utf8()..];
+    }
+    parts.push(rest.to_owned().into_any());
+    view! { <span class="odd">{parts}</span> }
+}
+
+/// Whether a character shows nothing itself, or changes how others are shown; those that join emoji and letters are left.
+fn is_unseen(c: char) -> bool {
+    c.is_control() && !matches!(c, '\n' | '\t')
+        || matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// A line of a list: what it is about, and its cells.
+pub(super) struct Line {
+    pub(super) id: String,
+    pub(super) cells: Vec<AnyView>,
+}
+
+/// A list as a table; where there is little room each line is a card. A column has its name and its class; `label` is the id of the
+/// heading.
+pub(super) fn list(
+    label: &'static str,
+    columns: &[(&'static str, &'static str)],
+    lines: Vec<Line>,
+    empty: &'static str,
+) -> AnyView {
+    if lines.is_empty() {
+        return view! { <Empty text=empty/> }.into_any();
+    }
+    let heads = columns.iter().map(|&(name, class)| {
+        view! { <th role="columnheader" scope="col" class=class>{name}</th> }
+    });
+    let lines = lines.into_iter().map(|line| {
+        let cells = columns
+            .iter()
+            .zip(line.cells)
+            .map(|(&(name, class), cell)| {
+                view! { <td role="cell" class=class data-label=name>{cell}</td> }
+            });
+        view! { <tr role="row" data-row=line.id>{cells.collect_view()}</tr> }
+    });
+    view! {
+        <div class="scroll" role="group" tabindex="0" aria-labelledby=label>
+            <table role="table" class="plain-table rows-table" aria-labelledby=label>
+                <thead role="rowgroup"><tr role="row">{heads.collect_view()}</tr></thead>
+                <tbody role="rowgroup">{lines.collect_view()}</tbody>
+            </table>
+        </div>
+    }
+    .into_any()
+}
+
+/// The link to a record.
+pub(super) fn record_link(id: &str) -> impl IntoView + use<> {
+    let text = crate::text::fill(sheet_words().record_title, &[("id", id)]);
+    view! { <a href=format!("/records/{id}")>{text}</a> }
 }
 
 /// An address with a query; absent values are left out.
@@ -68,12 +139,28 @@ pub(super) fn choice(
     view! {
         <label>
             <span>{label}</span>
-            <select name=name>
-                <option value="">{sheet_words().any}</option>
+            <select name=name id=format!("filter-{name}")>
+                <option value="">{words().any}</option>
                 {options.collect_view()}
             </select>
         </label>
     }
+}
+
+/// The end of a form that filters: the button, and the way back to everything.
+pub(super) fn do_filter(clear: Option<&'static str>) -> impl IntoView {
+    let clear = clear.map(|path| view! { <a href=path>{sheet_words().clear_filter}</a> });
+    view! { <div class="filter-do"><button class="primary">{words().filter}</button> {clear}</div> }
+}
+
+/// The choice of a window within a form.
+pub(super) fn windows(chosen: Option<Window>) -> impl IntoView {
+    let words = words();
+    let options = Window::VARIANTS
+        .iter()
+        .map(|w| (w.to_string(), window_word(*w)(words).to_owned()));
+    let chosen = chosen.map(|w| w.to_string());
+    choice("window", words.window_label, chosen, options.collect())
 }
 
 /// A text within a form.
@@ -86,7 +173,7 @@ pub(super) fn field(
     view! {
         <label class=class>
             <span>{label}</span>
-            <input name=name value=value autocomplete="off" spellcheck="false"/>
+            <input name=name id=format!("filter-{name}") value=value autocomplete="off" spellcheck="false"/>
         </label>
     }
 }
@@ -169,6 +256,19 @@ pub(super) const fn is_final(action: CompensationAction) -> bool {
     )
 }
 
+/// The word for how a compensation stands.
+pub(super) fn status_word(status: CompensationStatus) -> &'static str {
+    let own = sheet_words();
+    match status {
+        CompensationStatus::Proposed => own.status_proposed,
+        CompensationStatus::Applied => own.status_applied,
+        CompensationStatus::AwaitingApproval => own.status_awaiting,
+        CompensationStatus::Rejected => own.status_rejected,
+        CompensationStatus::Expired => own.status_expired,
+        CompensationStatus::Refused => own.status_refused,
+    }
+}
+
 /// What was found, in words.
 pub(super) fn finding_word(finding: Finding) -> &'static str {
     let words = sheet_words();
@@ -203,5 +303,22 @@ pub(super) fn milliseconds(ms: f64) -> String {
         format!("{ms:.1} ms")
     } else {
         format!("{} ms", crate::text::grouped(ms.round() as i64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_unseen, odd};
+    use leptos::prelude::*;
+
+    #[test]
+    fn odd_text_is_named_where_it_cannot_be_seen_and_escaped_everywhere() {
+        let html = odd("a\u{202e}<b>\0 👩\u{200d}🚀").to_html();
+        assert!(html.contains("U+202E") && html.contains("U+0000"), "{html}");
+        assert!(
+            html.contains("&lt;b&gt;") && html.contains("👩\u{200d}🚀"),
+            "{html}"
+        );
+        assert!(!is_unseen('\n') && !is_unseen('ز'));
     }
 }
