@@ -99,38 +99,46 @@ export async function compensate(server, admin, record, action, reason, version 
 }
 
 /**
- * A record with much to tell: its server was killed within the work, while duplicates waited and another request used its key; then
- * admins looked at it. Gives its id.
+ * A record with much to tell: its server was killed within the work, while duplicates waited and another request used its key. It is
+ * some minutes old, and nobody looks after it before tomorrow. Gives its id.
  */
 export async function leaveRichRecord(stage, student) {
     const release = await stage.database.holdSubmissions();
     const [task] = await student.openTasks();
     const cut = student.submit(task, { client: 'web-7f31c2', content: '2x + 1 = 7, x = 3' }).catch(() => {});
+    const key = student.keyFor(task, 'web-7f31c2');
+    let id;
     try {
         await until('the server executes', () => stage.database.isSubmissionAwaited());
-        const key = student.keyFor(task, 'web-7f31c2');
         const again = { key, client: 'phone-<b>a</b>-٣', content: '2x + 1 = 7, x = 3' };
         for (let i = 0; i < 2; i++) await student.submit(task, again);
         await student.submit(task, { ...again, content: 'x = 4' });
         // What only repeats is written behind the answers.
-        await until('the duplicates are written', async () => {
-            const [{ n }] = await stage.database.rows(
-                'SELECT count(*)::int AS n FROM request_arrival v JOIN idempotency_record r ON r.id = v.record_id WHERE r.idem_key = $1',
+        id = await until('the duplicates are written', async () => {
+            const rows = await stage.database.rows(
+                `SELECT r.id::text FROM request_arrival v JOIN idempotency_record r ON r.id = v.record_id
+                 WHERE r.idem_key = $1 GROUP BY r.id HAVING count(*) = 4`,
                 [key],
             );
-            return n === 4;
+            return rows[0]?.id;
         });
         await stage.server.kill();
+        await stage.database.rows(
+            `UPDATE idempotency_record SET claimed_at = claimed_at - interval '9 minutes', created_at = created_at - interval '9 minutes',
+                    lease_until = claimed_at - interval '8 minutes', scan_after = now() + interval '1 day'
+             WHERE id = $1`,
+            [id],
+        );
+        await stage.database.rows(
+            `UPDATE request_arrival v SET arrived_at = v.arrived_at - CASE n WHEN 1 THEN interval '9 minutes' WHEN 4 THEN interval '5 minutes'
+                    ELSE interval '535 seconds' END
+             FROM (SELECT id, row_number() OVER (ORDER BY arrived_at) AS n FROM request_arrival WHERE record_id = $1) o WHERE o.id = v.id`,
+            [id],
+        );
     } finally {
         await release();
         await cut;
     }
     await stage.server.start();
-    const [row] = await stage.database.rows(
-        `UPDATE idempotency_record SET claimed_at = claimed_at - interval '9 minutes', created_at = created_at - interval '9 minutes',
-                lease_until = now() - interval '8 minutes'
-         WHERE state = 'PROCESSING' AND subject_id = $1 RETURNING id::text`,
-        [student.account.id],
-    );
-    return row.id;
+    return id;
 }

@@ -173,6 +173,7 @@ fn ByAction(view: RwSignal<PanelView>) -> impl IntoView {
         })
     };
     view! {
+        <div class="scroll" role="group" tabindex="0" aria-label=words.by_action_title>
         <table class="plain-table" aria-label=words.by_action_title>
             <thead>
                 <tr>
@@ -185,5 +186,6 @@ fn ByAction(view: RwSignal<PanelView>) -> impl IntoView {
             </thead>
             <tbody>{rows}</tbody>
         </table>
+        </div>
     }
 }

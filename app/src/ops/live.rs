@@ -12,10 +12,7 @@ use leptos_use_event_source::{
 };
 use web_sys::VisibilityState;
 
-use super::{
-    api::panel,
-    slot::{self, Slot},
-};
+use super::{api::panel, slot};
 
 /// How soon a lost stream is opened again, in milliseconds; the server may be restarting.
 const RECONNECT_MS: u64 = 1_000;
@@ -140,12 +137,6 @@ fn follow(
     ask: impl Fn(RwSignal<Way>) + Copy + 'static,
 ) -> RwSignal<Way> {
     let way = RwSignal::new(Way::None);
-    let slot = StoredValue::new_local(None::<Slot>);
-    let leave = move || {
-        if let Some(slot) = slot.try_update_value(Option::take).flatten() {
-            slot.release();
-        }
-    };
     let look = move || {
         let open = open.clone();
         slot::take(move |found| {
@@ -157,7 +148,7 @@ fn follow(
                 // It came too late, or twice.
                 Some(found) if !is_wanted => found.release(),
                 Some(found) => {
-                    slot.try_update_value(|slot| *slot = Some(found));
+                    slot::hold(found);
                     way.set(Way::Streamed);
                     open();
                 }
@@ -172,7 +163,7 @@ fn follow(
             look();
         } else {
             close();
-            leave();
+            slot::leave();
             way.set(Way::None);
         }
     });
@@ -191,7 +182,7 @@ fn follow(
             on_cleanup(move || timer.clear());
         }
     });
-    on_cleanup(leave);
+    on_cleanup(slot::leave);
     way
 }
 

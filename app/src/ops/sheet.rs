@@ -65,14 +65,14 @@ pub(crate) fn SheetPage() -> impl IntoView {
 #[component]
 fn Paper(first: Sheet, address: (String, String)) -> impl IntoView {
     let title = format!("{} · {}", first.title, words().product);
-    let shown = RwSignal::new(first.html);
+    let drawn = RwSignal::new(());
     let mark = StoredValue::new(first.mark);
     let newer = RwSignal::new(None::<Sheet>);
     let is_live = RwSignal::new(false);
     let node = NodeRef::<html::Div>::new();
     let (lang, clock) = (lang(), clock());
     Effect::new(move || {
-        shown.track();
+        drawn.track();
         let (Some(node), Some(now)) = (node.get(), clock.now()) else {
             return;
         };
@@ -117,9 +117,10 @@ fn Paper(first: Sheet, address: (String, String)) -> impl IntoView {
             let kept = Kept::of(&node);
             mark.set_value(sheet.mark);
             newer.set(None);
-            shown.set(sheet.html);
-            // Once the new page is in its place.
-            request_animation_frame(move || kept.put_back());
+            // At once, and not by a signal: there is no moment at which something that was begun is missing.
+            node.set_inner_html(&sheet.html);
+            kept.put_back();
+            drawn.set(());
         }
     };
     let copy = move |event: leptos::ev::MouseEvent| {
@@ -154,7 +155,7 @@ fn Paper(first: Sheet, address: (String, String)) -> impl IntoView {
                     <button type="button" class="plain" on:click=show>{words().sheet_newer}</button>
                 </Show>
             </div>
-            <div node_ref=node class=class on:click=copy inner_html=move || shown.get()></div>
+            <div node_ref=node class=class on:click=copy inner_html=first.html></div>
         </div>
     }
 }

@@ -1,6 +1,8 @@
 //! How many streams one browser keeps open: over HTTP/1.1 it has six connections to a server for all its tabs together. Whoever gets
 //! no slot asks again and again instead, so that there is always a connection left for the next page.
 
+use std::cell::Cell;
+
 use js_sys::{Function, Object, Promise, Reflect};
 use leptos::prelude::window;
 use wasm_bindgen::{JsCast, JsValue, closure::Closure};
@@ -18,6 +20,23 @@ impl Slot {
         if let Some(release) = self.0 {
             let _ = release.call0(&JsValue::UNDEFINED);
         }
+    }
+}
+
+thread_local! {
+    /// The page's slot: a browser's page has one thread, and the server has none.
+    static HELD: Cell<Option<Slot>> = const { Cell::new(None) };
+}
+
+/// Keeps the page's slot, until it is left.
+pub(super) fn hold(slot: Slot) {
+    HELD.set(Some(slot));
+}
+
+/// Leaves the page's slot, if it has one.
+pub(super) fn leave() {
+    if let Some(slot) = HELD.take() {
+        slot.release();
     }
 }
 

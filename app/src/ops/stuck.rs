@@ -160,7 +160,7 @@ pub(crate) fn StuckTable(
                         <th role="columnheader" scope="col" class="number cell-age">{words.column_age}</th>
                         <th role="columnheader" scope="col" class="cell-seen">{words.column_seen}</th>
                         <th role="columnheader" scope="col" class="number">{words.column_arrivals}</th>
-                        <th role="columnheader" scope="col" class="cell-act">{words.look_and_act}</th>
+                        {acts.then(|| view! { <th role="columnheader" scope="col" class="cell-act">{words.look_and_act}</th> })}
                     </tr>
                 </thead>
                 <tbody role="rowgroup">
@@ -255,7 +255,7 @@ fn Row(id: String, page: RwSignal<RecordPage>, acts: bool) -> impl IntoView {
                 <td role="cell" class="number cell-age" data-label=words.column_age>{stuck_for}</td>
                 <td role="cell" class="cell-seen" data-label=words.column_seen><Ago at=created_at/></td>
                 <td role="cell" class="number" data-label=words.column_arrivals>{number(|r| grouped(r.arrivals))}</td>
-                <td role="cell" class="cell-act"><a class="button plain" href=act>{words.look_and_act}</a></td>
+                {acts.then(|| view! { <td role="cell" class="cell-act"><a class="button plain" href=act>{words.look_and_act}</a></td> })}
             </tr>
         }
     })

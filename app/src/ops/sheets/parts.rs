@@ -26,14 +26,22 @@ pub(super) fn when(at: &str, show: &'static str) -> impl IntoView + use<> {
 /// named.
 pub(super) fn odd(text: &str) -> impl IntoView + use<> {
     let mut parts: Vec<AnyView> = Vec::new();
-    let mut rest = text;
-    while let Some((i, c)) = rest.char_indices().find(|(_, c)| is_unseen(*c)) {
-        parts.push(rest[..i].to_owned().into_any());
+    let mut seen = String::new();
+    for c in text.chars() {
+        if !is_unseen(c) {
+            seen.push(c);
+            continue;
+        }
+        // An empty text would be drawn as a space.
+        if !seen.is_empty() {
+            parts.push(std::mem::take(&mut seen).into_any());
+        }
         let name = format!("U+{:04X}", u32::from(c));
         parts.push(view! { <span class="unseen">{name}</span> }.into_any());
-        rest = &rest[i + c.len_utf8()..];
     }
-    parts.push(rest.to_owned().into_any());
+    if !seen.is_empty() {
+        parts.push(seen.into_any());
+    }
     view! { <span class="odd">{parts}</span> }
 }
 

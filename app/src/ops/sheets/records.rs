@@ -225,7 +225,7 @@ fn table(records: Vec<RecordSummary>, acts: bool, label: &'static str) -> impl I
                     <th role="columnheader" scope="col" class="cell-seen">{words.column_seen}</th>
                     <th role="columnheader" scope="col" class="number">{words.column_arrivals}</th>
                     <th role="columnheader" scope="col" class="cell-error">{own.column_error}</th>
-                    <th role="columnheader" scope="col" class="cell-act">{words.look_and_act}</th>
+                    {acts.then(|| view! { <th role="columnheader" scope="col" class="cell-act">{words.look_and_act}</th> })}
                 </tr>
             </thead>
             <tbody role="rowgroup">{rows.collect_view()}</tbody>
@@ -243,6 +243,7 @@ fn row(record: RecordSummary, acts: bool, place: &str, oldest: i64) -> impl Into
         "/records",
         &[("subject", Some(record.subject_name.clone()))],
     );
+    let look = open.then(|| view! { <a class="button plain" href=act>{words.look_and_act}</a> });
     let pick = acts.then(|| {
         let input = open.then(|| view! { <input type="checkbox" name="id" id=format!("{place}-{}", record.id) value=record.id.clone() aria-label=label/> });
         view! { <td role="cell" class="cell-pick">{input}</td> }
@@ -259,7 +260,7 @@ fn row(record: RecordSummary, acts: bool, place: &str, oldest: i64) -> impl Into
             <td role="cell" class="cell-seen" data-label=words.column_seen>{when(&record.created_at, "short")}</td>
             <td role="cell" class="number" data-label=words.column_arrivals>{grouped(record.arrivals)}</td>
             <td role="cell" class="cell-error">{record.error_code.map(|code| view! { <code>{code}</code> })}</td>
-            <td role="cell" class="cell-act"><a class="button plain" href=act>{words.look_and_act}</a></td>
+            {acts.then(|| view! { <td role="cell" class="cell-act">{look}</td> })}
         </tr>
     }
 }
