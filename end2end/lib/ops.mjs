@@ -51,8 +51,15 @@ export async function writeHistory(database, records = 1_400) {
                 at + interval '40 milliseconds', 2, CASE WHEN n % 41 = 0 THEN 409 ELSE 201 END, '{}', NULL, now() + interval '1 day'
          FROM generate_series(1, $1) n
          JOIN account s ON s.name = 'student' || 1 + n % 30
-         -- A lesson begins after half an hour: more come in then.
-         CROSS JOIN LATERAL (SELECT now() - interval '58 minutes' * power(1 - n::float8 / $1, 0.7 + 0.3 * sin(n)) AS at) moment`,
+         -- A third comes at any time, the others around the end of a lesson.
+         CROSS JOIN LATERAL (
+             SELECT ('x' || substr(h, 1, 4))::bit(16)::int / 65536.0 AS a, ('x' || substr(h, 5, 4))::bit(16)::int / 65536.0 AS b,
+                    ('x' || substr(h, 9, 4))::bit(16)::int / 65536.0 AS c
+             FROM (SELECT md5('chance ' || n) AS h) hash
+         ) chance
+         CROSS JOIN LATERAL (
+             SELECT now() - interval '1 minute' * CASE WHEN n % 3 = 0 THEN 1 + 49 * a ELSE 22 + 14 * (a + b + c - 1.5) END AS at
+         ) moment`,
         [records],
     );
     await database.rows(

@@ -126,6 +126,7 @@ scene('the audit is filtered by who, what and on what', async stage => {
     const object = await page.locator('[data-row] td:nth-child(4) a').getAttribute('href');
     await page.getByRole('link', { name: 'Clear' }).click();
     await page.waitForURL(url => !url.search);
+    await page.getByRole('link', { name: 'Clear' }).waitFor({ state: 'detached' });
     await page.locator('input[name=object]').fill(object.replace('/records/', 'record/'));
     await page.getByRole('button', { name: 'Filter' }).click();
     await page.waitForURL('**object=*');

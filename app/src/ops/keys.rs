@@ -16,6 +16,10 @@ pub(crate) fn Keys() -> impl IntoView {
             if event.ctrl_key() || event.alt_key() || event.meta_key() || is_typing(&event) {
                 return;
             }
+            // While the help is open it is all there is.
+            if dialog.get_untracked().is_some_and(|dialog| dialog.open()) {
+                return;
+            }
             let went = goes.try_update_value(|goes| std::mem::replace(goes, false)) == Some(true);
             let selector = match (went, event.key().as_str()) {
                 (false, "?") => {

@@ -439,7 +439,7 @@ pub(super) const SHEET_ZH: SheetWords = SheetWords {
     audit_replay: "重新发送",
     audit_task_create: "新建作业",
     audit_task_reopen: "重新开放作业",
-    answered_by: "回答者：",
+    answered_by: "回答者",
     column_proposed: "建议",
     nothing_any_more: "无：记录已结束",
     bulk_none_yet: "还没有记录得出结果。",

@@ -6,10 +6,8 @@ use leptos::prelude::*;
 
 use super::{
     Query, Sheet, listed,
-    parts::{
-        Line, action_word, address, consequence, finding_word, list, notice, odd, pager,
-        record_link, refusal_word, status_word, when,
-    },
+    names::{action_word, consequence, finding_word, refusal_word, status_word},
+    parts::{Line, address, list, notice, odd, pager, record_link, when},
     sheet,
 };
 use crate::{

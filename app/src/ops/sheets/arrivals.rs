@@ -10,10 +10,8 @@ use strum::VariantArray;
 
 use super::{
     Query, Sheet, listed,
-    parts::{
-        Line, address, choice, defence_word, do_filter, list, milliseconds, odd, outcome_word,
-        pager, when, windows,
-    },
+    names::{defence_word, outcome_word},
+    parts::{Line, address, choice, do_filter, list, milliseconds, odd, pager, when, windows},
     sheet,
 };
 use crate::{
@@ -102,10 +100,10 @@ fn columns() -> [(&'static str, &'static str); 8] {
         (own.column_at, ""),
         (own.column_outcome, ""),
         (own.column_defence, ""),
-        (words.column_key, "cell-wide"),
+        (words.column_key, ""),
         (words.column_subject, ""),
         (own.column_client, ""),
-        (own.column_trace, "cell-wide"),
+        (own.column_trace, ""),
         (own.column_took, "number"),
     ]
 }

@@ -5,10 +5,8 @@ use leptos::prelude::*;
 
 use super::{
     Query, Sheet, listed,
-    parts::{
-        Line, action_word, address, choice, do_filter, field, list, odd, pager, record_link,
-        status_word, when,
-    },
+    names::{action_word, status_word},
+    parts::{Line, address, choice, do_filter, field, list, odd, pager, record_link, when},
     sheet,
 };
 use crate::{

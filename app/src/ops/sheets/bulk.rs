@@ -10,9 +10,8 @@ use leptos::prelude::*;
 
 use super::{
     Query, Sheet,
-    parts::{
-        Line, action_word, consequence, finding_word, list, notice, odd, record_link, refusal_word,
-    },
+    names::{action_word, consequence, finding_word, refusal_word},
+    parts::{Line, list, notice, odd, record_link},
     sheet,
 };
 use crate::{
@@ -80,7 +79,7 @@ fn preview(records: &[RecordDetail]) -> AnyView {
     };
     let columns = [
         (words.column_state, ""),
-        (words.column_key, "cell-wide"),
+        (words.column_key, ""),
         (words.column_subject, ""),
         (own.evidence_title, "wide-cell"),
         (own.column_proposed, ""),

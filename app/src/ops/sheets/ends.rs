@@ -5,7 +5,8 @@ use leptos::prelude::*;
 
 use super::{
     Query, Sheet, listed,
-    parts::{Line, action_word, address, do_filter, list, odd, pager, record_link, when, windows},
+    names::action_word,
+    parts::{Line, address, do_filter, list, odd, pager, record_link, when, windows},
     sheet,
 };
 use crate::{
@@ -36,7 +37,7 @@ pub(super) async fn write_failures(query: &Query) -> Result<Sheet, Fault> {
     };
     let columns = [
         (own.column_at, ""),
-        (words.column_key, "cell-wide"),
+        (words.column_key, ""),
         (words.column_subject, ""),
         (words.column_action, ""),
         (words.column_attempt, "number"),

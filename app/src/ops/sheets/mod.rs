@@ -5,6 +5,7 @@ mod arrivals;
 mod audit;
 mod bulk;
 mod ends;
+mod names;
 mod parts;
 mod record;
 mod records;

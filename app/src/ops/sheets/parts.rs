@@ -1,10 +1,6 @@
 //! What several sheets show in the same way.
 
-use domain::{
-    Bucket, Defence,
-    compensation::{CompensationAction, CompensationStatus, Finding},
-    view::Window,
-};
+use domain::view::Window;
 use leptos::prelude::*;
 use leptos_router::params::ParamsMap;
 use strum::VariantArray;
@@ -12,6 +8,7 @@ use strum::VariantArray;
 use crate::{
     clock,
     components::Empty,
+    ops::glance::window_word,
     text::{sheet_words, words},
 };
 
@@ -76,7 +73,7 @@ pub(super) fn list(
             .iter()
             .zip(line.cells)
             .map(|(&(name, class), cell)| {
-                view! { <td role="cell" class=class data-label=name>{cell}</td> }
+                view! { <td role="cell" class=class data-label=name><div>{cell}</div></td> }
             });
         view! { <tr role="row" data-row=line.id>{cells.collect_view()}</tr> }
     });
@@ -166,7 +163,7 @@ pub(super) fn windows(chosen: Option<Window>) -> impl IntoView {
     let words = words();
     let options = Window::VARIANTS
         .iter()
-        .map(|w| (w.to_string(), window_word(*w)(words).to_owned()));
+        .map(|w| (w.to_string(), window_word(*w, words).to_owned()));
     let chosen = chosen.map(|w| w.to_string());
     choice("window", words.window_label, chosen, options.collect())
 }
@@ -194,115 +191,6 @@ pub(super) fn notice(is_good: bool, text: String) -> impl IntoView {
         "notice notice-bad"
     };
     view! { <p class=class id="done" role="status" tabindex="-1">{text}</p> }
-}
-
-/// The word for an outcome.
-pub(super) fn outcome_word(outcome: Bucket) -> &'static str {
-    let words = words();
-    match outcome {
-        Bucket::New => words.bucket_new,
-        Bucket::Reused => words.bucket_reused,
-        Bucket::Processing => words.bucket_processing,
-        Bucket::Unknown => words.bucket_unknown,
-        Bucket::Mismatch => words.bucket_mismatch,
-        Bucket::ConstraintConflict => words.bucket_conflict,
-    }
-}
-
-/// The word for a defence.
-pub(super) fn defence_word(defence: Defence) -> &'static str {
-    let words = sheet_words();
-    match defence {
-        Defence::None => words.defence_none,
-        Defence::Cache => words.defence_cache,
-        Defence::InFlight => words.defence_in_flight,
-        Defence::Record => words.defence_record,
-        Defence::Constraint => words.defence_constraint,
-        Defence::FrontLock => words.defence_front_lock,
-    }
-}
-
-/// The word for a window.
-pub(super) const fn window_word(window: Window) -> fn(&crate::text::Words) -> &'static str {
-    match window {
-        Window::FiveMinutes => |w| w.window_5m,
-        Window::OneHour => |w| w.window_1h,
-        Window::OneDay => |w| w.window_24h,
-        Window::OneWeek => |w| w.window_7d,
-    }
-}
-
-/// The word for an action on a record.
-pub(super) fn action_word(action: CompensationAction) -> &'static str {
-    let words = sheet_words();
-    match action {
-        CompensationAction::Verify => words.act_verify,
-        CompensationAction::Complete => words.act_complete,
-        CompensationAction::Release => words.act_release,
-        CompensationAction::ReExecute => words.act_re_execute,
-        CompensationAction::Fail => words.act_fail,
-    }
-}
-
-/// What an action leads to.
-pub(super) fn consequence(action: CompensationAction) -> &'static str {
-    let words = sheet_words();
-    match action {
-        CompensationAction::Verify => words.does_verify,
-        CompensationAction::Complete => words.does_complete,
-        CompensationAction::Release => words.does_release,
-        CompensationAction::ReExecute => words.does_re_execute,
-        CompensationAction::Fail => words.does_fail,
-    }
-}
-
-/// Whether an action ends the record, so that nothing undoes it.
-pub(super) const fn is_final(action: CompensationAction) -> bool {
-    matches!(
-        action,
-        CompensationAction::Complete | CompensationAction::Fail
-    )
-}
-
-/// The word for how a compensation stands.
-pub(super) fn status_word(status: CompensationStatus) -> &'static str {
-    let own = sheet_words();
-    match status {
-        CompensationStatus::Proposed => own.status_proposed,
-        CompensationStatus::Applied => own.status_applied,
-        CompensationStatus::AwaitingApproval => own.status_awaiting,
-        CompensationStatus::Rejected => own.status_rejected,
-        CompensationStatus::Expired => own.status_expired,
-        CompensationStatus::Refused => own.status_refused,
-    }
-}
-
-/// What was found, in words.
-pub(super) fn finding_word(finding: Finding) -> &'static str {
-    let words = sheet_words();
-    match finding {
-        Finding::Present => words.found_present,
-        Finding::Other => words.found_other,
-        Finding::Absent => words.found_absent,
-        Finding::NotKnown => words.found_not_known,
-    }
-}
-
-/// Why something was not done, by its code.
-pub(super) fn refusal_word(code: &str) -> &'static str {
-    let words = sheet_words();
-    match code {
-        "stale" => words.refused_stale,
-        "already-terminal" => words.refused_terminal,
-        "evidence-forbids" => words.refused_evidence,
-        "reason" => words.refused_reason,
-        "second-person" => words.refused_second_person,
-        "decided" => words.refused_decided,
-        "gone" => words.refused_gone,
-        "key" => words.refused_key,
-        "size" => words.refused_size,
-        _ => words.refused_for_now,
-    }
 }
 
 /// A duration in milliseconds.

@@ -10,7 +10,8 @@ use leptos::prelude::*;
 
 use super::{
     Query, Sheet,
-    parts::{action_word, consequence, copy, finding_word, is_final, notice, refusal_word, when},
+    names::{action_word, consequence, finding_word, is_final, refusal_word},
+    parts::{copy, notice, when},
     sheet,
     timeline::{event_text, timeline},
 };

@@ -10,12 +10,14 @@ use strum::VariantArray;
 
 use super::{
     Query, Sheet, listed,
-    parts::{address, choice, do_filter, field, outcome_word, pager, when, window_word},
+    names::outcome_word,
+    parts::{address, choice, do_filter, field, pager, when},
     sheet,
 };
 use crate::{
     components::{AgeBar, CutKey, Empty, StateBadge, StuckBadge},
     fault::Fault,
+    ops::glance::window_word,
     request,
     text::{fill, grouped, sheet_words, words},
 };
@@ -179,7 +181,7 @@ fn kept(name: &'static str, value: Option<String>) -> impl IntoView {
 /// Which counter these are the rows of.
 fn counted(filter: &RecordFilter) -> impl IntoView + use<> {
     let own = sheet_words();
-    let window = filter.window.map(|w| window_word(w)(words()));
+    let window = filter.window.map(|w| window_word(w, words()));
     let what = match (filter.outcome, filter.window) {
         (Some(outcome), _) => Some(fill(
             own.with_outcome,

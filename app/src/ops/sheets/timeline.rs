@@ -3,8 +3,9 @@
 use domain::view::{ArrivalView, CompensationEvent, RecordDetail};
 use leptos::prelude::*;
 
-use super::parts::{
-    action_word, defence_word, finding_word, milliseconds, odd, outcome_word, when,
+use super::{
+    names::{action_word, defence_word, finding_word, outcome_word},
+    parts::{milliseconds, odd, when},
 };
 use crate::text::{fill, sheet_words, words};
 
