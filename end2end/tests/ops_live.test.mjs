@@ -138,6 +138,7 @@ scene('a selection, an open dialog, typed text, the focus and the place on the p
 });
 
 scene('rows come, go and move only when nobody is at them, or when it is asked for', async stage => {
+    for (let i = 0; i < 5; i++) await leaveStuck(stage.database, 'student8', `oldest-${i}`, { minutes: 200 - i });
     const admin = await stage.enterAs('admin1');
     const page = await admin.open('/panel');
     await isLive(page);
