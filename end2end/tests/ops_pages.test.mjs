@@ -97,8 +97,8 @@ function misplaced() {
         const head = element.closest('thead');
         if (head && getComputedStyle(head).position === 'absolute') continue;
         if (box.left < -0.5 || box.right > innerWidth + 0.5) found.push(`sticks out: ${name}`);
-        const hides = getComputedStyle(element).overflowX !== 'visible';
-        if (hides && element.scrollWidth > element.clientWidth + 1) found.push(`is cut off: ${name}`);
+        // Whether it hides what is too much or lets it run over its neighbour.
+        if (element.clientWidth && element.scrollWidth > element.clientWidth + 1) found.push(`is cut off or runs over: ${name}`);
     }
     return found;
 }
