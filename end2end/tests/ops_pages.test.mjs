@@ -68,6 +68,45 @@ for (const [name, path] of Object.entries(PAGES)) {
     });
 }
 
+scene('a record tells what happened to it in order: claims, each duplicate, the lease, what people did', async stage => {
+    const admin = await stage.enterAs('admin1');
+    const page = await admin.openLive(`/records/${made.rich}`);
+    const told = await page.locator('.timeline > li').evaluateAll(items => items.map(item => item.innerText.replaceAll(/\s+/g, ' ')));
+    const expected = [
+        /^Arrival, not decided yet .*:\d\d same content Client web-7f31c2 · Trace [0-9a-f]{32}$/,
+        /^Claim 1 by .*, epoch 1 /,
+        /^Arrival: processing .* answered by the running execution · same content · .* ms Client phone-<b>a<\/b>-٣ · Trace [0-9a-f]{32}$/,
+        /^Arrival: processing .* answered by the running execution · same content/,
+        /^5\d s$/,
+        /^The lease ran out: nobody is presumed to execute it/,
+        /^\d min$/,
+        /^Arrival: mismatch .* other content · .* ms Client phone/,
+        /^\d min$/,
+        /^admin1 looked at it; proposed: Execute again .* What is there\? It did not happen/,
+        /^Not done: Release, wanted by admin1 .* Late\.$/,
+        /^admin1 looked at it; proposed: Execute again .* A look at all of them\./,
+    ];
+    assert.equal(told.length, expected.length, told.join('\n'));
+    for (const [i, pattern] of expected.entries()) assert.match(told[i], pattern);
+});
+
+scene('a record that has ended tells its messages and its stored answer, byte by byte', async stage => {
+    const [row] = await stage.database.rows('SELECT response_body, response_location FROM idempotency_record WHERE id = $1', [made.done]);
+    const admin = await stage.enterAs('admin1');
+    await admin.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    const page = await admin.openLive(`/records/${made.done}`);
+    const answer = page.locator('section[aria-labelledby=answer]');
+    assert.equal(await answer.locator('pre').textContent(), row.response_body);
+    assert.match(await answer.textContent(), new RegExp(`Status 201 ${row.response_location}`));
+    await answer.getByRole('button', { name: 'Copy' }).click();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), row.response_body);
+    for (const what of ['Message submission.created written', 'Message submission.created delivered', 'Ended: Succeeded']) {
+        await page.locator('.timeline li', { hasText: what }).waitFor();
+    }
+    assert.equal(await page.locator('.timeline li', { hasText: 'Arrival: reused' }).count(), 3);
+    assert.match(await page.locator('section[aria-labelledby=acts]').textContent(), /Nothing: the record has ended/);
+});
+
 /** Everything that is wrong with a page as it stands. */
 async function faults(page, lang) {
     // Evaluated by the test's own channel: the page's policy forbids any other script, as it should.
