@@ -115,6 +115,8 @@ fn still(value: &mut Value) {
                     // That it became stuck is news, for how long it has been is none.
                     "stuck_seconds" if !member.is_null() => *member = Value::Bool(true),
                     "evidence" => drop(member.as_object_mut().and_then(|e| e.remove("at"))),
+                    // The scanner's bookkeeping; what it leads to is another state.
+                    "scan_attempts" | "scanned_at" | "scan_note" => *member = Value::Null,
                     _ => still(member),
                 }
             }
@@ -141,5 +143,9 @@ mod tests {
         assert_eq!(seen, page(Some(75), "10:14", "PROCESSING"));
         assert_ne!(seen, page(None, "10:00", "PROCESSING"));
         assert_ne!(seen, page(Some(61), "10:00", "SUCCEEDED"));
+        let scanned =
+            |n: u32, arrivals: u32| mark(&json!({"scan_attempts": n, "arrivals": arrivals}));
+        assert_eq!(scanned(1, 1), scanned(2, 1));
+        assert_ne!(scanned(1, 1), scanned(1, 2));
     }
 }
