@@ -49,7 +49,7 @@ scene('one admin asks and cannot decide; another one approves, and the first one
 
     const deciding = await stage.enterAs('admin2');
     const inbox = await deciding.openLive('/approvals');
-    assert.match(await inbox.locator(card).innerText(), /Release · Record \d+\s+admin1 · .*The lesson is over\..*FAILED_RETRYABLE/s);
+    assert.match(await inbox.locator(card).innerText(), /Release · Record \d+\s+admin1 · .*The lesson is over\..*becomes “Failed, can run again”/s);
     await inbox.locator(`#reason-${asked}`).fill('I looked too.');
     await inbox.getByRole('button', { name: 'Approve' }).click();
     await inbox.waitForURL('**/approvals?done=*');

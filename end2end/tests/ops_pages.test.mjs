@@ -151,7 +151,7 @@ function untranslated() {
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
         const parent = node.parentElement;
         if (parent.closest(data) || !parent.checkVisibility()) continue;
-        const words = node.textContent.match(/[A-Za-z_]{3,}/g)?.filter(word => !/^(student|teacher|admin|ops|submission|created|task_submit|points_redeem|min|CSV|PROCESSING|SUCCEEDED|FAILED_FINAL|FAILED_RETRYABLE|UNKNOWN)$/.test(word));
+        const words = node.textContent.match(/[A-Za-z_]{3,}/g)?.filter(word => !/^(student|teacher|admin|ops|submission|created|task_submit|points_redeem|min|CSV)$/.test(word));
         if (words?.length) found.push(`untranslated: ${node.textContent.trim().slice(0, 80)}`);
     }
     return [...new Set(found)];
