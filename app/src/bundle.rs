@@ -11,6 +11,8 @@ const OPS: &[&str] = &[
     "/records",
     "/arrivals",
     "/approvals",
+    "/compensated",
+    "/failures",
     "/bulks",
     "/audit",
 ];

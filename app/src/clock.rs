@@ -70,7 +70,7 @@ pub(crate) fn relative(lang: Lang, at: &str, now: f64) -> String {
 }
 
 /// The exact local time with its zone.
-pub(crate) fn exact(lang: Lang, at: &str) -> String {
+fn exact(lang: Lang, at: &str) -> String {
     format(
         lang,
         at,
@@ -80,6 +80,11 @@ pub(crate) fn exact(lang: Lang, at: &str) -> String {
             ("hourCycle", "h23"),
         ],
     )
+}
+
+/// The exact local time with its zone, and the same moment in UTC.
+pub(crate) fn with_utc(lang: Lang, at: &str) -> String {
+    format!("{} · {}", exact(lang, at), plain(at))
 }
 
 /// The local day and minute.

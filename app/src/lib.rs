@@ -123,6 +123,8 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/records/:id") view=SheetPage ssr=SsrMode::Async/>
                     <Route path=path!("/arrivals") view=SheetPage ssr=SsrMode::Async/>
                     <Route path=path!("/approvals") view=SheetPage ssr=SsrMode::Async/>
+                    <Route path=path!("/compensated") view=SheetPage ssr=SsrMode::Async/>
+                    <Route path=path!("/failures") view=SheetPage ssr=SsrMode::Async/>
                     <Route path=path!("/bulks/:id") view=SheetPage ssr=SsrMode::Async/>
                     <Route path=path!("/audit") view=SheetPage ssr=SsrMode::Async/>
                 </Routes>

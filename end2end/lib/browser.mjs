@@ -1,4 +1,5 @@
 // The browser, and people in it: each has a context of their own, and every page is listened to.
+import assert from 'node:assert/strict';
 import { chromium } from 'playwright-core';
 import { environment } from './environment.mjs';
 import { PASSWORD } from './api.mjs';
@@ -8,6 +9,7 @@ export const DESKTOP = { width: 1440, height: 900 };
 export const PHONE = { width: 390, height: 844 };
 /** Long enough for two busy cores and a debug build. */
 const PATIENCE_MS = 20_000;
+const MANY_TABS = 40;
 
 export function launch() {
     return chromium.launch({
@@ -125,4 +127,20 @@ export async function signInByHand(page, name, password = PASSWORD) {
     await page.locator('#username').fill(name);
     await page.locator('#password').fill(password);
     await page.locator('.sign-in button.primary').click();
+}
+
+/** Presses Tab until the focus is on what the selector names; what has the focus must be seen to have it. */
+export async function tabTo(page, selector) {
+    for (let i = 0; i < MANY_TABS; i++) {
+        await page.keyboard.press('Tab');
+        const at = await page.evaluate(wanted => {
+            const element = document.activeElement;
+            const style = getComputedStyle(element);
+            const visible = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0;
+            return { found: element.matches(wanted), visible, name: element.outerHTML.slice(0, 80) };
+        }, selector);
+        assert.ok(at.visible, `the focus is not seen on ${at.name}`);
+        if (at.found) return;
+    }
+    assert.fail(`${MANY_TABS} tabs do not reach ${selector}`);
 }

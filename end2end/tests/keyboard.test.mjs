@@ -1,28 +1,11 @@
 // A keyboard is enough.
 import assert from 'node:assert/strict';
 import { PASSWORD } from '../lib/api.mjs';
-import { hydrated } from '../lib/browser.mjs';
+import { hydrated, tabTo } from '../lib/browser.mjs';
 import { setStage } from '../lib/stage.mjs';
 import { TaskPage } from '../lib/task_page.mjs';
 
 const { scene } = setStage('keyboard');
-const MANY_TABS = 25;
-
-/** Presses Tab until the focus is on what the selector names; what has the focus must be seen to have it. */
-async function tabTo(page, selector) {
-    for (let i = 0; i < MANY_TABS; i++) {
-        await page.keyboard.press('Tab');
-        const at = await page.evaluate(wanted => {
-            const element = document.activeElement;
-            const style = getComputedStyle(element);
-            const visible = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0;
-            return { found: element.matches(wanted), visible, name: element.outerHTML.slice(0, 80) };
-        }, selector);
-        assert.ok(at.visible, `the focus is not seen on ${at.name}`);
-        if (at.found) return;
-    }
-    assert.fail(`${MANY_TABS} tabs do not reach ${selector}`);
-}
 
 scene('a student signs in and submits with Tab and Enter only', async stage => {
     const student = await stage.enter();

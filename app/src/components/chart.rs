@@ -11,12 +11,15 @@ use crate::text::decimal;
 /// Width of the drawing in its own units; the page stretches it.
 const WIDTH: f64 = 600.0;
 
-/// A line without axes; the number beside it is its text alternative.
+/// A line without axes. Which step is read is shared with the other charts of the page, which show its numbers; for whoever does not
+/// look, those stand in the table.
 #[component]
 pub(crate) fn Sparkline(
     /// Oldest first.
     #[prop(into)]
     values: Signal<Vec<i64>>,
+    /// The step that is read.
+    at: RwSignal<Option<usize>>,
 ) -> impl IntoView {
     const HEIGHT: f64 = 28.0;
     let paths = Memo::new(move |_| {
@@ -27,10 +30,12 @@ pub(crate) fn Sparkline(
             (line, area)
         })
     });
+    let steps = Memo::new(move |_| values.with(Vec::len));
     view! {
-        <svg class="sparkline" viewBox="0 0 600 28" preserveAspectRatio="none" aria-hidden="true">
+        <svg class="sparkline" viewBox="0 0 600 28" preserveAspectRatio="none" aria-hidden="true" on:pointerleave=move |_| at.set(None)>
             <path class="sparkline-area" d=move || paths.get().1></path>
             <path class="sparkline-line" d=move || paths.get().0></path>
+            {move || columns(steps.get(), at, "28")}
         </svg>
     }
 }
@@ -63,19 +68,6 @@ pub(crate) fn StackedArea(
     label: Signal<String>,
 ) -> impl IntoView {
     let areas = Memo::new(move |_| layers.with(|layers| stacked(layers, top.get())));
-    let columns = move || {
-        let n = steps.get();
-        let width = WIDTH / n.max(1) as f64;
-        (0..n)
-            .map(|i| {
-                let class = move || if at.get() == Some(i) { "column is-read" } else { "column" };
-                view! {
-                    <rect class=class x=decimal(i as f64 * width, 2) y="0" width=decimal(width, 2) height="160"
-                        on:pointerenter=move |_| at.set(Some(i))></rect>
-                }
-            })
-            .collect_view()
-    };
     let step = move |event: leptos::ev::KeyboardEvent| {
         let last = steps.get_untracked().saturating_sub(1);
         let now = at.get_untracked();
@@ -101,9 +93,22 @@ pub(crate) fn StackedArea(
                     .map(|(class, d)| view! { <path class=class d=d></path> })
                     .collect_view()
             }}
-            {columns}
+            {move || columns(steps.get(), at, "160")}
         </svg>
     }
+}
+
+/// A column over each step, by which the step is read.
+fn columns(n: usize, at: RwSignal<Option<usize>>, height: &'static str) -> impl IntoView {
+    let width = WIDTH / n.max(1) as f64;
+    let columns = (0..n).map(|i| {
+        let class = move || if at.get() == Some(i) { "column is-read" } else { "column" };
+        view! {
+            <rect class=class x=decimal(i as f64 * width, 2) y="0" width=decimal(width, 2) height=height
+                on:pointerenter=move |_| at.set(Some(i))></rect>
+        }
+    });
+    columns.collect_view()
 }
 
 /// The outlines of the layers, lowest first, in a box of 600 × 160.
@@ -144,20 +149,21 @@ pub(crate) fn highest(layers: &[Layer]) -> i64 {
         .unwrap_or(0)
 }
 
-/// The end of a scale that has room for this value: 1, 2 or 4 times a power of ten, so that its quarters are easy to read.
+/// The end of a scale that has room for this value, and whose quarters are whole and easy to read.
 pub(crate) fn scale_end(value: i64) -> i64 {
+    const QUARTERS: [i64; 8] = [1, 2, 3, 4, 5, 6, 8, 10];
     let mut unit = 1;
-    loop {
-        for end in [unit, 2 * unit, 4 * unit] {
-            if value < end {
-                return end;
-            }
+    while unit < i64::MAX / 100 {
+        if let Some(quarter) = QUARTERS.iter().find(|quarter| value < 4 * *quarter * unit) {
+            return 4 * quarter * unit;
+        }
+        // Tens of ten would be hundreds; between them 15 and 25 are easy to read, too.
+        if let Some(quarter) = [15, 25].iter().find(|quarter| value < 4 * *quarter * unit) {
+            return 4 * quarter * unit;
         }
         unit *= 10;
-        if unit > i64::MAX / 100 {
-            return value;
-        }
     }
+    value
 }
 
 /// A path in steps from the left edge to the right one.
@@ -220,7 +226,7 @@ mod tests {
     #[test]
     fn a_scale_has_room_above_its_highest_value() {
         let ends: Vec<_> = [0, 1, 3, 9, 10, 39, 40, 120].map(scale_end).to_vec();
-        assert_eq!(ends, [1, 2, 4, 10, 20, 40, 100, 200]);
+        assert_eq!(ends, [4, 4, 4, 12, 12, 40, 60, 160]);
     }
 
     #[test]

@@ -34,6 +34,25 @@ pub(crate) fn StuckBadge(
     }
 }
 
+/// How old a stuck record is, beside the oldest of its list; the age in words is its text alternative.
+#[component]
+pub(crate) fn AgeBar(
+    /// Its age.
+    #[prop(into)]
+    seconds: Signal<i64>,
+    /// The age of the oldest.
+    #[prop(into)]
+    oldest: Signal<i64>,
+) -> impl IntoView {
+    let width = move || (seconds.get() * 100 / oldest.get().max(1)).clamp(2, 100);
+    view! {
+        <svg class="age-bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
+            <rect class="age-all" width="100" height="4"></rect>
+            <rect class="age-part" width=width height="4"></rect>
+        </svg>
+    }
+}
+
 /// Whether a task was handed in.
 #[component]
 pub(crate) fn TaskBadge(status: TaskStatus) -> impl IntoView {

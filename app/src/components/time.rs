@@ -58,7 +58,7 @@ fn Exact(at: String, focus: bool, children: Children) -> impl IntoView {
     let exact = Memo::new(move |_| {
         stored.with_value(|at| match clock.now() {
             None => at.clone(),
-            Some(_) => clock::exact(lang, at),
+            Some(_) => clock::with_utc(lang, at),
         })
     });
     view! {

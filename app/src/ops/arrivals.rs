@@ -59,7 +59,11 @@ const SERIES: [Series; 6] = [
 
 /// The chart.
 #[component]
-pub(crate) fn Arrivals(view: RwSignal<PanelView>) -> impl IntoView {
+pub(crate) fn Arrivals(
+    view: RwSignal<PanelView>,
+    /// The step that is read.
+    read: RwSignal<Option<usize>>,
+) -> impl IntoView {
     let words = words();
     let layers = Memo::new(move |_| {
         view.with(|view| {
@@ -77,7 +81,6 @@ pub(crate) fn Arrivals(view: RwSignal<PanelView>) -> impl IntoView {
     });
     let most = Memo::new(move |_| layers.with(|layers| highest(layers)));
     let top = Memo::new(move |_| scale_end(most.get()));
-    let read = RwSignal::new(None::<usize>);
     let sum = Memo::new(move |_| view.with(|view| view.counters.arrivals()));
     let label = Signal::derive(move || {
         let step = words.duration(view.with(|view| i64::from(view.window.step_minutes()) * 60));
@@ -113,7 +116,9 @@ pub(crate) fn Arrivals(view: RwSignal<PanelView>) -> impl IntoView {
         <section class="box arrivals" aria-labelledby="arrivals">
             <h2 id="arrivals">{words.arrivals_title}</h2>
             <div class="chart">
-                <span class="chart-top quiet number">{move || grouped(top.get())}</span>
+                <div class="chart-scale quiet number" aria-hidden="true">
+                    {[4, 3, 2, 1].map(|quarter| view! { <span>{move || grouped(top.get() / 4 * quarter)}</span> })}
+                </div>
                 <StackedArea layers=layers steps=steps top=top at=read label=label/>
                 {empty}
             </div>

@@ -1,4 +1,4 @@
-//! The counters that are not headlines, the latency, and the share of duplicates by action: quiet, in small tables.
+//! The counters that are not headlines, and how well it goes, in all and by action: quiet, in small tables.
 
 use domain::{
     symptom::COMPENSATION_SHARE,
@@ -72,8 +72,6 @@ pub(crate) fn Counters(view: RwSignal<PanelView>) -> impl IntoView {
                 </thead>
                 <tbody>{rows.collect_view()}</tbody>
             </table>
-            <Latency view=view/>
-            <ByAction view=view/>
         </section>
     }
 }
@@ -91,9 +89,13 @@ fn rows_of(key: &'static str, view: RwSignal<PanelView>, name: &'static str) -> 
             view! { <a href=href>{name}</a> }.into_any()
         }
         "failed_retryable" => {
-            view! { <a href="/records?state=FAILED_RETRYABLE">{name}</a> }.into_any()
+            let href = move || format!("/failures?window={}", window());
+            view! { <a href=href>{name}</a> }.into_any()
         }
-        "compensated" => view! { <a href="/approvals">{name}</a> }.into_any(),
+        "compensated" => {
+            let href = move || format!("/compensated?window={}", window());
+            view! { <a href=href>{name}</a> }.into_any()
+        }
         _ => name.into_any(),
     }
 }
@@ -117,26 +119,32 @@ pub(super) fn milliseconds(ms: f64) -> String {
     }
 }
 
+/// How well it goes: shares and lengths of time, in all and by action.
 #[component]
-fn Latency(view: RwSignal<PanelView>) -> impl IntoView {
+pub(crate) fn Shares(view: RwSignal<PanelView>) -> impl IntoView {
     let words = words();
     let latency = Memo::new(move |_| view.with(|view| view.latency_ms));
-    let none = words.latency_none;
-    let text = move |value: Option<f64>| value.map_or_else(|| none.to_owned(), milliseconds);
-    let share = move |value: Option<f64>| value.map_or_else(|| none.to_owned(), percent);
+    let text =
+        move |value: Option<f64>| value.map_or_else(|| words.latency_none.to_owned(), milliseconds);
+    let share =
+        move |value: Option<f64>| value.map_or_else(|| words.latency_none.to_owned(), percent);
     let counters = Memo::new(move |_| view.with(|view| view.counters));
     let reference = fill(words.reference, &[("n", &percent(COMPENSATION_SHARE))]);
     view! {
-        <dl class="facts">
-            <div><dt>{words.success_title}</dt><dd class="number" data-value="success">{move || share(counters.get().success_share())}</dd></div>
-            <div>
-                <dt>{words.compensation_title}</dt>
-                <dd class="number">{move || share(counters.get().compensation_share())} " " <span class="quiet">{reference}</span></dd>
-            </div>
-            <div><dt>{words.latency_title} " p50"</dt><dd class="number">{move || text(latency.get().p50)}</dd></div>
-            <div><dt>"p95"</dt><dd class="number">{move || text(latency.get().p95)}</dd></div>
-            <div><dt>"p99"</dt><dd class="number">{move || text(latency.get().p99)}</dd></div>
-        </dl>
+        <section class="box shares" aria-labelledby="shares">
+            <h2 id="shares" class="visually-hidden">{words.shares_title}</h2>
+            <dl class="facts">
+                <div><dt>{words.success_title}</dt><dd class="number" data-value="success">{move || share(counters.get().success_share())}</dd></div>
+                <div>
+                    <dt>{words.compensation_title}</dt>
+                    <dd class="number">{move || share(counters.get().compensation_share())} " " <span class="quiet">{reference}</span></dd>
+                </div>
+                <div><dt>{words.latency_title} " p50"</dt><dd class="number">{move || text(latency.get().p50)}</dd></div>
+                <div><dt>"p95"</dt><dd class="number">{move || text(latency.get().p95)}</dd></div>
+                <div><dt>"p99"</dt><dd class="number">{move || text(latency.get().p99)}</dd></div>
+            </dl>
+            <ByAction view=view/>
+        </section>
     }
 }
 
@@ -148,23 +156,36 @@ fn ByAction(view: RwSignal<PanelView>) -> impl IntoView {
             view.by_action
                 .iter()
                 .map(|row| {
-                    let all = row.counters.arrivals();
                     let none = || words.latency_none.to_owned();
                     let share = row.counters.duplicate_share().map_or_else(none, percent);
-                    let flow = [row.flow_ms.p50, row.flow_ms.p95].map(|ms| ms.map_or_else(none, milliseconds));
+                    let flow = |ms: Option<f64>| ms.map_or_else(none, milliseconds);
                     view! {
-                        <div>
-                            <dt><code>{row.action.clone()}</code></dt>
-                            <dd class="number">
-                                {fill("{name} {n}", &[("name", words.column_arrivals), ("n", &grouped(all))])} " · "
-                                {fill("{name} {n}", &[("name", words.column_duplicates), ("n", &share)])} " · "
-                                {words.flow_title} " " {flow.join(" / ")}
-                            </dd>
-                        </div>
+                        <tr>
+                            <th scope="row"><code>{row.action.clone()}</code></th>
+                            <td class="number">{grouped(row.counters.arrivals())}</td>
+                            <td class="number">{share}</td>
+                            <td class="number">{flow(row.flow_ms.p50)}</td>
+                            <td class="number">{flow(row.flow_ms.p95)}</td>
+                        </tr>
                     }
                 })
                 .collect_view()
         })
     };
-    view! { <dl class="facts facts-wide" aria-label=words.by_action_title>{rows}</dl> }
+    view! {
+        <div class="scroll" role="group" tabindex="0" aria-label=words.by_action_title>
+        <table class="plain-table" aria-label=words.by_action_title>
+            <thead>
+                <tr>
+                    <th scope="col">{words.column_action}</th>
+                    <th scope="col" class="number">{words.column_arrivals}</th>
+                    <th scope="col" class="number">{words.column_duplicates}</th>
+                    <th scope="col" class="number">{words.flow_title} " p50"</th>
+                    <th scope="col" class="number">"p95"</th>
+                </tr>
+            </thead>
+            <tbody>{rows}</tbody>
+        </table>
+        </div>
+    }
 }

@@ -83,11 +83,12 @@ fn rows_of(symptom: &Symptom, window: Window) -> Option<String> {
     };
     match symptom.kind {
         SymptomKind::Stuck => Some("/records?stuck=true".to_owned()),
-        SymptomKind::Approvals | SymptomKind::Compensated => Some("/approvals".to_owned()),
+        SymptomKind::Approvals => Some("/approvals".to_owned()),
+        SymptomKind::Compensated => Some(format!("/compensated?window={window}")),
         SymptomKind::Reuse => Some(arrivals("reused")),
         SymptomKind::Conflict => Some(arrivals("constraint_conflict")),
         SymptomKind::Mismatch => Some(arrivals("mismatch")),
-        SymptomKind::Failed => Some(format!("/records?state=FAILED_RETRYABLE&window={window}")),
+        SymptomKind::Failed => Some(format!("/failures?window={window}")),
         SymptomKind::Slow => Some(format!("/arrivals?window={window}")),
         SymptomKind::FrontLock | SymptomKind::Timeout => None,
     }

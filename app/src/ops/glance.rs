@@ -118,7 +118,7 @@ const fn stream_word(stream: Stream, words: &'static Words) -> &'static str {
 }
 
 /// The word for a window.
-pub(super) const fn window_word(window: Window, words: &'static Words) -> &'static str {
+pub(in crate::ops) const fn window_word(window: Window, words: &'static Words) -> &'static str {
     match window {
         Window::FiveMinutes => words.window_5m,
         Window::OneHour => words.window_1h,

@@ -1,9 +1,9 @@
 //! The keyboard of the pages of ops: `?` tells which keys there are. A key does what pressing the thing with the mouse does.
 
 use leptos::{ev, html, prelude::*};
-use web_sys::{HtmlElement, KeyboardEvent, wasm_bindgen::JsCast};
+use web_sys::{FocusOptions, HtmlElement, KeyboardEvent, wasm_bindgen::JsCast};
 
-use crate::text::words;
+use crate::{clock::clock, text::words};
 
 /// Listens, and shows the help.
 #[component]
@@ -11,9 +11,25 @@ pub(crate) fn Keys() -> impl IntoView {
     let words = words();
     let dialog = NodeRef::<html::Dialog>::new();
     let goes = StoredValue::new(false);
+    // Whoever comes from another page by its link goes on within this one; what had the focus there is gone.
+    let came_by_link = untrack(|| clock().now().is_some());
+    Effect::new(move || {
+        let main = document()
+            .get_element_by_id("main")
+            .filter(|_| came_by_link);
+        if let Some(main) = main.and_then(|e| e.dyn_into::<HtmlElement>().ok()) {
+            let still = FocusOptions::new();
+            still.set_prevent_scroll(true);
+            let _ = main.focus_with_options(&still);
+        }
+    });
     Effect::new(move || {
         let handle = window_event_listener(ev::keydown, move |event| {
             if event.ctrl_key() || event.alt_key() || event.meta_key() || is_typing(&event) {
+                return;
+            }
+            // While the help is open it is all there is.
+            if dialog.get_untracked().is_some_and(|dialog| dialog.open()) {
                 return;
             }
             let went = goes.try_update_value(|goes| std::mem::replace(goes, false)) == Some(true);
@@ -52,14 +68,19 @@ pub(crate) fn Keys() -> impl IntoView {
         });
         on_cleanup(move || handle.remove());
     });
-    let lines = words
-        .help_text
-        .split(" · ")
-        .map(|line| view! { <li>{line}</li> });
+    // "g r=records · …": which keys, and what they do.
+    let lines = words.help_text.split(" · ").filter_map(|line| {
+        let (keys, what) = line.split_once('=')?;
+        let keys: Vec<_> = keys
+            .split(' ')
+            .map(|key| view! { <kbd>{key}</kbd> })
+            .collect();
+        Some(view! { <div><dt>{keys}</dt><dd>{what}</dd></div> })
+    });
     view! {
         <dialog class="help" node_ref=dialog aria-labelledby="help">
             <h2 id="help">{words.help_title}</h2>
-            <ul>{lines.collect_view()}</ul>
+            <dl>{lines.collect_view()}</dl>
             <form method="dialog"><button class="plain">{words.close}</button></form>
         </dialog>
     }

@@ -7,12 +7,14 @@ mod counters;
 mod findings;
 mod front_lock;
 mod glance;
+mod keep;
 mod keys;
 mod live;
 mod panel;
 pub mod sheet;
 #[cfg(feature = "ssr")]
 mod sheets;
+mod slot;
 mod stuck;
 mod tiles;
 

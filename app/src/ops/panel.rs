@@ -10,7 +10,7 @@ use leptos_router::hooks::use_query_map;
 use super::{
     api::{list_stuck_records, panel},
     arrivals::Arrivals,
-    counters::Counters,
+    counters::{Counters, Shares},
     findings::Findings,
     glance::Glance,
     keys::Keys,
@@ -57,12 +57,16 @@ pub(crate) fn PanelPage() -> impl IntoView {
 fn Panel(first: PanelView, stuck: RecordPage, acts: bool) -> impl IntoView {
     let live = Live::open(first);
     let rows = StuckRows::follow(stuck, live);
+    let step = RwSignal::new(None);
     view! {
         <Keys/>
         <Glance live=live/>
-        <Tiles view=live.view/>
+        <Tiles view=live.view step=step/>
         <div class="panel-middle">
-            <Arrivals view=live.view/>
+            <div class="panel-main">
+                <Arrivals view=live.view read=step/>
+                <Shares view=live.view/>
+            </div>
             <div class="panel-side">
                 <Findings view=live.view/>
                 <Counters view=live.view/>

@@ -9,7 +9,7 @@ use leptos_router::hooks::use_location;
 use serde::{Deserialize, Serialize};
 use web_sys::{Element, VisibilityState, wasm_bindgen::JsCast};
 
-use super::keys::Keys;
+use super::{keep::Kept, keys::Keys};
 use crate::{
     clock::{self, clock},
     components::{Skeleton, fault_view},
@@ -27,6 +27,8 @@ pub struct Sheet {
     pub title: String,
     /// Everything below the frame.
     pub html: String,
+    /// Differs when something is news; ages, which grow by themselves, are none.
+    pub mark: String,
 }
 
 /// The page at a path of ops and admins.
@@ -63,13 +65,14 @@ pub(crate) fn SheetPage() -> impl IntoView {
 #[component]
 fn Paper(first: Sheet, address: (String, String)) -> impl IntoView {
     let title = format!("{} · {}", first.title, words().product);
-    let shown = RwSignal::new(first.html);
-    let newer = RwSignal::new(None::<String>);
+    let drawn = RwSignal::new(());
+    let mark = StoredValue::new(first.mark);
+    let newer = RwSignal::new(None::<Sheet>);
     let is_live = RwSignal::new(false);
     let node = NodeRef::<html::Div>::new();
     let (lang, clock) = (lang(), clock());
     Effect::new(move || {
-        shown.track();
+        drawn.track();
         let (Some(node), Some(now)) = (node.get(), clock.now()) else {
             return;
         };
@@ -85,7 +88,7 @@ fn Paper(first: Sheet, address: (String, String)) -> impl IntoView {
                 time.set_text_content(Some(&text));
             }
             if !time.has_attribute("data-exact") {
-                let exact = format!("{} · {at}", clock::exact(lang, &at));
+                let exact = clock::with_utc(lang, &at);
                 let _ = time.set_attribute("title", &exact);
                 let _ = time.set_attribute("data-exact", &exact);
             }
@@ -94,20 +97,14 @@ fn Paper(first: Sheet, address: (String, String)) -> impl IntoView {
     Effect::new(move || {
         let address = address.clone();
         let look = move || {
-            // A form that is being filled in is left alone, and so is a page out of sight.
-            let visible = document().visibility_state() == VisibilityState::Visible;
-            if !visible
-                || node
-                    .get_untracked()
-                    .is_some_and(|n| n.query_selector("[data-still]").is_ok_and(|n| n.is_some()))
-            {
+            if document().visibility_state() != VisibilityState::Visible {
                 return;
             }
             let (path, query) = address.clone();
             spawn_local(async move {
                 if let Ok(sheet) = load_sheet(path, query).await {
-                    let is_new = shown.try_with_untracked(|shown| *shown != sheet.html);
-                    newer.try_set(is_new.unwrap_or(false).then_some(sheet.html));
+                    let is_new = mark.try_with_value(|mark| *mark != sheet.mark);
+                    newer.try_set((is_new == Some(true)).then_some(sheet));
                 }
             });
         };
@@ -116,9 +113,14 @@ fn Paper(first: Sheet, address: (String, String)) -> impl IntoView {
         }
     });
     let show = move |_| {
-        if let Some(html) = newer.get_untracked() {
-            shown.set(html);
+        if let (Some(sheet), Some(node)) = (newer.get_untracked(), node.get_untracked()) {
+            let kept = Kept::of(&node);
+            mark.set_value(sheet.mark);
             newer.set(None);
+            // At once, and not by a signal: there is no moment at which something that was begun is missing.
+            node.set_inner_html(&sheet.html);
+            kept.put_back();
+            drawn.set(());
         }
     };
     let copy = move |event: leptos::ev::MouseEvent| {
@@ -153,12 +155,12 @@ fn Paper(first: Sheet, address: (String, String)) -> impl IntoView {
                     <button type="button" class="plain" on:click=show>{words().sheet_newer}</button>
                 </Show>
             </div>
-            <div node_ref=node class=class on:click=copy inner_html=move || shown.get()></div>
+            <div node_ref=node class=class on:click=copy inner_html=first.html></div>
         </div>
     }
 }
 
-fn each(root: &Element, selector: &str, run: impl Fn(&Element)) {
+pub(super) fn each(root: &Element, selector: &str, mut run: impl FnMut(&Element)) {
     let Ok(found) = root.query_selector_all(selector) else {
         return;
     };

@@ -4,13 +4,17 @@ use domain::view::{Counters, PanelView};
 use leptos::prelude::*;
 
 use crate::{
-    components::Sparkline,
+    components::{At, Sparkline},
     text::{decimal, fill, grouped, words},
 };
 
 /// The five tiles.
 #[component]
-pub(crate) fn Tiles(view: RwSignal<PanelView>) -> impl IntoView {
+pub(crate) fn Tiles(
+    view: RwSignal<PanelView>,
+    /// The step that is read in one of the charts.
+    step: RwSignal<Option<usize>>,
+) -> impl IntoView {
     let words = words();
     let stuck_after = view.with_untracked(|view| view.stuck_after_seconds);
     let stuck_hint = fill(
@@ -19,11 +23,11 @@ pub(crate) fn Tiles(view: RwSignal<PanelView>) -> impl IntoView {
     );
     view! {
         <section class="tiles" aria-label=words.headline_counters>
-            <Tile view=view name="new" label=words.tile_new hint=words.tile_new_hint read=|c| c.new/>
-            <Tile view=view name="reused" label=words.tile_reused hint=words.tile_reused_hint read=|c| c.reused/>
-            <Tile view=view name="processing" label=words.tile_processing hint=words.tile_processing_hint read=|c| c.processing/>
+            <Tile view=view step=step name="new" label=words.tile_new hint=words.tile_new_hint read=|c| c.new/>
+            <Tile view=view step=step name="reused" label=words.tile_reused hint=words.tile_reused_hint read=|c| c.reused/>
+            <Tile view=view step=step name="processing" label=words.tile_processing hint=words.tile_processing_hint read=|c| c.processing/>
             <StuckTile view=view hint=stuck_hint/>
-            <Tile view=view name="constraint_conflict" label=words.tile_conflict hint=words.tile_conflict_hint read=|c| c.constraint_conflict/>
+            <Tile view=view step=step name="constraint_conflict" label=words.tile_conflict hint=words.tile_conflict_hint read=|c| c.constraint_conflict/>
         </section>
     }
 }
@@ -31,6 +35,7 @@ pub(crate) fn Tiles(view: RwSignal<PanelView>) -> impl IntoView {
 #[component]
 fn Tile(
     view: RwSignal<PanelView>,
+    step: RwSignal<Option<usize>>,
     name: &'static str,
     label: &'static str,
     hint: &'static str,
@@ -55,15 +60,26 @@ fn Tile(
         )
     };
     let rate = move || {
-        let rate = number.get() as f64 / f64::from(minutes.get());
-        fill(words.per_minute, &[("n", &rate_text(rate))])
+        let point = step
+            .get()
+            .and_then(|i| view.with(|view| view.series.get(i).cloned()));
+        match point {
+            Some(point) => {
+                view! { <strong>{grouped(read(&point.counters))}</strong> " · " <At at=point.at/> }
+                    .into_any()
+            }
+            None => {
+                let rate = number.get() as f64 / f64::from(minutes.get());
+                fill(words.per_minute, &[("n", &rate_text(rate))]).into_any()
+            }
+        }
     };
     view! {
         <article class="tile" data-counter=name title=hint>
             <h2><a href=href>{label}</a></h2>
             <p class="tile-number number" data-value="window">{move || grouped(number.get())}</p>
             <p class="quiet number">{rate}</p>
-            <Sparkline values=course/>
+            <Sparkline values=course at=step/>
             <p class="quiet number" data-value="total">{move || fill(words.total, &[("n", &grouped(total.get()))])}</p>
         </article>
     }

@@ -11,6 +11,7 @@ mod classroom;
 mod compensate;
 mod config;
 pub mod crash;
+mod ends;
 mod engine;
 mod error;
 mod flight;

@@ -119,13 +119,19 @@ impl Engine {
         // Looked at, not acted on: whoever acts looks again behind the record's lock.
         let evidence = action.find_evidence(&mut snapshot, id).await?;
         snapshot.commit().await?;
-        claims.push(ClaimView {
-            attempt: summary.attempt,
-            epoch: row.epoch,
-            instance: row.instance.clone(),
-            claimed_at: rfc3339(row.claimed_at),
-            ended_at: None,
-        });
+        // The last one is kept already when somebody moved on what it had left.
+        if claims
+            .last()
+            .is_none_or(|last| last.attempt < summary.attempt)
+        {
+            claims.push(ClaimView {
+                attempt: summary.attempt,
+                epoch: row.epoch,
+                instance: row.instance.clone(),
+                claimed_at: rfc3339(row.claimed_at),
+                ended_at: None,
+            });
+        }
         Ok(Some(RecordDetail {
             id: summary.id,
             key: summary.key,

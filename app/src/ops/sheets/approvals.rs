@@ -6,7 +6,8 @@ use leptos::prelude::*;
 
 use super::{
     Query, Sheet, listed,
-    parts::{action_word, address, consequence, finding_word, notice, pager, refusal_word, when},
+    names::{action_word, consequence, finding_word, refusal_word, status_word},
+    parts::{Line, address, list, notice, odd, pager, record_link, when},
     sheet,
 };
 use crate::{
@@ -47,43 +48,34 @@ pub(super) async fn write(actor: &Actor, query: &Query) -> Result<Sheet, Fault> 
         .next
         .clone()
         .map(|after| address("/approvals", &[("after", Some(after))]));
-    let rows: Vec<_> = all
+    let done_lately = all
         .compensations
-        .into_iter()
-        .filter(|c| c.status != CompensationStatus::AwaitingApproval)
-        .map(row)
-        .collect();
-    let (none_waits, none_done) = (cards.is_empty(), rows.is_empty());
+        .iter()
+        .filter(|c| c.status != CompensationStatus::AwaitingApproval);
+    let lately = done_lately.map(line).collect();
+    let columns = [
+        (own.column_at, ""),
+        (own.column_what, ""),
+        (own.column_record, ""),
+        (own.column_status, "wide-cell"),
+        (own.column_who, ""),
+        (own.reason, "wide-cell"),
+    ];
     let view = view! {
         {done} {decided}
         <div class="page-head"><h1 id="approvals">{own.approvals_title}</h1></div>
         <section class="box" aria-labelledby="waiting">
             <h2 id="waiting">{own.waiting_title}</h2>
-            {none_waits.then(|| view! { <Empty text=own.waiting_empty/> })}
-            {cards}
+            {cards.is_empty().then(|| view! { <Empty text=own.waiting_empty/> })}
+            <div class="approvals">{cards}</div>
         </section>
         <section class="box" aria-labelledby="lately">
             <h2 id="lately">{own.lately_title}</h2>
-            {none_done.then(|| view! { <Empty text=own.lately_empty/> })}
-            <div class="scroll" role="region" tabindex="0" aria-labelledby="lately" hidden=none_done>
-                <table class="plain-table rows-table">
-                    <thead>
-                        <tr>
-                            <th scope="col">{own.column_at}</th>
-                            <th scope="col">{own.column_what}</th>
-                            <th scope="col">{own.column_record}</th>
-                            <th scope="col">{own.column_status}</th>
-                            <th scope="col">{own.column_who}</th>
-                            <th scope="col">{own.reason}</th>
-                        </tr>
-                    </thead>
-                    <tbody>{rows}</tbody>
-                </table>
-            </div>
+            {list("lately", &columns, lately, own.lately_empty)}
             {pager(None, next)}
         </section>
     };
-    Ok(sheet(own.approvals_title, view))
+    Ok(sheet(own.approvals_title, &(&waiting, &all), view))
 }
 
 fn card(actor: &Actor, asked: &CompensationView) -> impl IntoView + use<> {
@@ -97,6 +89,9 @@ fn card(actor: &Actor, asked: &CompensationView) -> impl IntoView + use<> {
         .evidence
         .as_ref()
         .map(|e| view! { <p class="quiet">{finding_word(e.finding)}</p> });
+    let until = asked.expires_at.as_deref().map(|at| {
+        view! { " · " {own.decide_until} " " {when(at, "short")} }
+    });
     let reason = format!("reason-{}", asked.id);
     let decide = if actor.role != Role::Admin {
         view! { <p class="quiet">{own.admins_act}</p> }.into_any()
@@ -104,7 +99,7 @@ fn card(actor: &Actor, asked: &CompensationView) -> impl IntoView + use<> {
         view! { <p class="quiet">{own.not_ones_own}</p> }.into_any()
     } else {
         view! {
-            <form method="post" action="/api/fn/decide" class="decide" data-still="">
+            <form method="post" action="/api/fn/decide" class="decide">
                 <input type="hidden" name="compensation" value=asked.id.clone()/>
                 <label for=reason.clone()>{own.reason}</label>
                 <textarea id=reason name="reason" required maxlength="1000" rows="2"></textarea>
@@ -118,9 +113,9 @@ fn card(actor: &Actor, asked: &CompensationView) -> impl IntoView + use<> {
     };
     view! {
         <article class="approval" data-compensation=asked.id.clone()>
-            <h3>{action_word(asked.action)} " · " <a href=format!("/records/{}", asked.record_id)>{fill(own.record_title, &[("id", &asked.record_id)])}</a></h3>
-            <p class="quiet">{who} " · " {when(&asked.created_at, "ago")}</p>
-            <p class="odd">{asked.reason.clone()}</p>
+            <h3>{action_word(asked.action)} " · " {record_link(&asked.record_id)}</h3>
+            <p class="quiet">{who} " · " {when(&asked.created_at, "ago")} {until}</p>
+            <blockquote>{odd(&asked.reason)}</blockquote>
             <p>{consequence(asked.action)}</p>
             {found}
             {decide}
@@ -128,32 +123,23 @@ fn card(actor: &Actor, asked: &CompensationView) -> impl IntoView + use<> {
     }
 }
 
-fn row(done: CompensationView) -> impl IntoView {
+fn line(done: &CompensationView) -> Line {
     let own = sheet_words();
     let refusal = done
         .refusal
         .as_deref()
         .map(|code| view! { <span class="quiet">" – " {refusal_word(code)}</span> });
-    view! {
-        <tr>
-            <td>{when(&done.created_at, "second")}</td>
-            <td>{action_word(done.action)}</td>
-            <td><a href=format!("/records/{}", done.record_id)>{fill(own.record_title, &[("id", &done.record_id)])}</a></td>
-            <td>{status_word(done.status)} {refusal}</td>
-            <td>{done.actor_name.unwrap_or_else(|| own.command_line.to_owned())}</td>
-            <td class="odd wide-cell">{done.reason}</td>
-        </tr>
-    }
-}
-
-fn status_word(status: CompensationStatus) -> &'static str {
-    let own = sheet_words();
-    match status {
-        CompensationStatus::Proposed => own.status_proposed,
-        CompensationStatus::Applied => own.status_applied,
-        CompensationStatus::AwaitingApproval => own.status_awaiting,
-        CompensationStatus::Rejected => own.status_rejected,
-        CompensationStatus::Expired => own.status_expired,
-        CompensationStatus::Refused => own.status_refused,
+    let who = done.actor_name.clone();
+    Line {
+        id: done.id.clone(),
+        cells: vec![
+            when(&done.created_at, "second").into_any(),
+            action_word(done.action).into_any(),
+            record_link(&done.record_id).into_any(),
+            view! { {status_word(done.status)} {refusal} }.into_any(),
+            who.unwrap_or_else(|| own.command_line.to_owned())
+                .into_any(),
+            odd(&done.reason).into_any(),
+        ],
     }
 }

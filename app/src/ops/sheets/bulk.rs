@@ -10,11 +10,12 @@ use leptos::prelude::*;
 
 use super::{
     Query, Sheet,
-    parts::{action_word, consequence, finding_word, notice, refusal_word},
+    names::{action_word, consequence, finding_word, refusal_word},
+    parts::{Line, list, notice, odd, record_link},
     sheet,
 };
 use crate::{
-    components::{CutKey, Empty, StateBadge},
+    components::{CutKey, StateBadge},
     fault::{Fault, FaultKind},
     request,
     text::{fill, sheet_words, words},
@@ -45,53 +46,51 @@ pub(super) async fn write_new(actor: &Actor, query: &Query) -> Result<Sheet, Fau
     let picked: Vec<_> = records.iter().map(|r| r.id.as_str()).collect();
     let picked = picked.join(",");
     let title = fill(own.bulk_title, &[("n", &records.len().to_string())]);
-    let body = if records.is_empty() {
-        view! { <Empty text=own.bulk_empty/> }.into_any()
-    } else {
-        view! { {preview(&records)} {form(&records, picked)} }.into_any()
-    };
+    let form = (!records.is_empty()).then(|| form(&records, picked));
     let view = view! {
         {error}
         <p class="crumb"><a href="/records">{own.all_records}</a></p>
         <div class="page-head"><h1 id="bulk">{title.clone()}</h1></div>
-        {body}
+        {preview(&records)}
+        {form}
     };
-    Ok(sheet(&title, view))
+    Ok(sheet(&title, &records, view))
 }
 
-fn preview(records: &[RecordDetail]) -> impl IntoView + use<> {
+fn preview(records: &[RecordDetail]) -> AnyView {
     let (own, words) = (sheet_words(), words());
-    let rows = records.iter().map(|record| {
+    let line = |record: &RecordDetail| {
         let found = record.evidence.as_ref().map(|e| finding_word(e.finding));
-        let proposed = record.evidence.as_ref().and_then(|e| e.proposed);
-        view! {
-            <tr>
-                <td><StateBadge state=record.state/></td>
-                <td><a href=format!("/records/{}", record.id)><CutKey key=record.key.clone()/></a></td>
-                <td>{record.subject_name.clone()}</td>
-                <td>{found}</td>
-                <td>{proposed.map_or(own.person_chooses, action_word)}</td>
-            </tr>
+        let proposed = match &record.evidence {
+            _ if record.state.is_terminal() => own.nothing_any_more,
+            Some(evidence) => evidence.proposed.map_or(own.person_chooses, action_word),
+            None => own.person_chooses,
+        };
+        Line {
+            id: record.id.clone(),
+            cells: vec![
+                view! { <StateBadge state=record.state/> }.into_any(),
+                view! { <a href=format!("/records/{}", record.id)><CutKey key=record.key.clone()/></a> }.into_any(),
+                record.subject_name.clone().into_any(),
+                found.into_any(),
+                proposed.into_any(),
+            ],
         }
-    });
-    view! {
-        <section class="box" aria-labelledby="bulk">
-            <div class="scroll" role="region" tabindex="0" aria-labelledby="bulk">
-                <table class="plain-table rows-table">
-                    <thead>
-                        <tr>
-                            <th scope="col">{words.column_state}</th>
-                            <th scope="col">{words.column_key}</th>
-                            <th scope="col">{words.column_subject}</th>
-                            <th scope="col">{own.evidence_title}</th>
-                            <th scope="col">{own.proposed}</th>
-                        </tr>
-                    </thead>
-                    <tbody>{rows.collect_view()}</tbody>
-                </table>
-            </div>
-        </section>
-    }
+    };
+    let columns = [
+        (words.column_state, ""),
+        (words.column_key, ""),
+        (words.column_subject, ""),
+        (own.evidence_title, "wide-cell"),
+        (own.column_proposed, ""),
+    ];
+    let table = list(
+        "bulk",
+        &columns,
+        records.iter().map(line).collect(),
+        own.bulk_empty,
+    );
+    view! { <section class="box" aria-labelledby="bulk">{table}</section> }.into_any()
 }
 
 fn form(records: &[RecordDetail], ids: String) -> impl IntoView + use<> {
@@ -105,7 +104,7 @@ fn form(records: &[RecordDetail], ids: String) -> impl IntoView + use<> {
         let count = fill(own.permitted_for, &[("n", &n.to_string()), ("all", &records.len().to_string())]);
         view! {
             <label class="sure">
-                <input type="radio" name="action" value=action.to_string() required disabled=n == 0/>
+                <input type="radio" name="action" id=format!("act-{action}") value=action.to_string() required disabled=n == 0/>
                 <span><strong>{action_word(*action)}</strong> " · " {count} <br/> <span class="quiet">{consequence(*action)}</span></span>
             </label>
         }
@@ -113,13 +112,13 @@ fn form(records: &[RecordDetail], ids: String) -> impl IntoView + use<> {
     view! {
         <section class="box" aria-labelledby="acts">
             <h2 id="acts">{own.acts_title}</h2>
-            <form method="post" action="/api/fn/start_bulk" class="act-form" data-still="">
+            <form method="post" action="/api/fn/start_bulk" class="act-form">
                 <input type="hidden" name="ids" value=ids/>
                 <input type="hidden" name="key" value=key/>
                 <fieldset><legend class="visually-hidden">{own.acts_title}</legend>{choices.collect_view()}</fieldset>
                 <label for="reason">{own.reason}</label>
                 <textarea id="reason" name="reason" required maxlength="1000" rows="2"></textarea>
-                <label class="sure"><input type="checkbox" required/> <span>{own.cannot_be_undone}</span></label>
+                <label class="sure"><input type="checkbox" id="sure" required/> <span>{own.cannot_be_undone}</span></label>
                 <button class="primary">{own.do_bulk}</button>
             </form>
         </section>
@@ -150,33 +149,28 @@ pub(super) async fn write(id: &str) -> Result<Sheet, Fault> {
         ),
         BulkStatus::Done => own.bulk_done.to_owned(),
     };
-    let rows: Vec<_> = bulk
-        .results
-        .unwrap_or_default()
-        .into_iter()
-        .map(result)
-        .collect();
+    let columns = [
+        (own.column_record, ""),
+        (own.column_status, ""),
+        (own.column_why, "wide-cell"),
+    ];
+    let results = bulk.results.as_deref().unwrap_or_default();
+    let outcomes = list(
+        "bulk",
+        &columns,
+        results.iter().map(line).collect(),
+        own.bulk_none_yet,
+    );
     let view = view! {
         <p class="crumb"><a href="/records">{own.all_records}</a></p>
-        <div class="page-head"><h1 id="bulk">{title.clone()}</h1><p data-bulk=bulk.id>{how}</p></div>
-        <p class="odd">{bulk.reason}</p>
-        <section class="box" aria-labelledby="bulk">
-            <table class="plain-table rows-table">
-                <thead>
-                    <tr>
-                        <th scope="col">{own.column_record}</th>
-                        <th scope="col">{own.column_status}</th>
-                        <th scope="col">{own.column_why}</th>
-                    </tr>
-                </thead>
-                <tbody>{rows}</tbody>
-            </table>
-        </section>
+        <div class="page-head"><h1 id="bulk">{title.clone()}</h1><p data-bulk=bulk.id.clone()>{how}</p></div>
+        <p>{odd(&bulk.reason)}</p>
+        <section class="box" aria-labelledby="bulk">{outcomes}</section>
     };
-    Ok(sheet(&title, view))
+    Ok(sheet(&title, &bulk, view))
 }
 
-fn result(result: BulkResult) -> impl IntoView {
+fn line(result: &BulkResult) -> Line {
     let own = sheet_words();
     let word = match result.outcome {
         BulkOutcome::Applied => own.status_applied,
@@ -185,11 +179,12 @@ fn result(result: BulkResult) -> impl IntoView {
         BulkOutcome::Failed => own.outcome_failed,
         BulkOutcome::AwaitingApproval => own.status_awaiting,
     };
-    view! {
-        <tr>
-            <td><a href=format!("/records/{}", result.record_id)>{fill(own.record_title, &[("id", &result.record_id)])}</a></td>
-            <td>{word}</td>
-            <td>{result.detail.as_deref().map(refusal_word)}</td>
-        </tr>
+    Line {
+        id: result.record_id.clone(),
+        cells: vec![
+            record_link(&result.record_id).into_any(),
+            word.into_any(),
+            result.detail.as_deref().map(refusal_word).into_any(),
+        ],
     }
 }

@@ -4,15 +4,21 @@ mod approvals;
 mod arrivals;
 mod audit;
 mod bulk;
+mod ends;
 mod letters;
+mod names;
 mod parts;
 mod record;
 mod records;
 mod timeline;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use axum::{extract::Query as Form, http::Uri};
 use engine::{Actor, StoreError};
 use leptos::prelude::*;
+use serde::Serialize;
+use serde_json::Value;
 
 use super::sheet::Sheet;
 use crate::{
@@ -32,6 +38,8 @@ pub(super) async fn write(actor: &Actor, path: &str, query: &str) -> Result<Shee
         (Some("records"), Some(id), None) => record::write(actor, id, &query).await,
         (Some("arrivals"), None, None) => arrivals::write(&query).await,
         (Some("approvals"), None, None) => approvals::write(actor, &query).await,
+        (Some("compensated"), None, None) => ends::write_compensated(&query).await,
+        (Some("failures"), None, None) => ends::write_failures(&query).await,
         (Some("bulks"), Some("new"), None) => bulk::write_new(actor, &query).await,
         (Some("bulks"), Some(id), None) => bulk::write(id).await,
         (Some("audit"), None, None) => audit::write(&query).await,
@@ -80,10 +88,65 @@ fn listed<T>(page: Result<Option<T>, StoreError>) -> Result<T, Fault> {
         .ok_or_else(|| request::fault(FaultKind::NotFound))
 }
 
-/// A sheet of a view.
-fn sheet(title: &str, view: impl IntoView) -> Sheet {
+/// A sheet of a view, and of what was read for it.
+fn sheet(title: &str, read: &impl Serialize, view: impl IntoView) -> Sheet {
     Sheet {
         title: title.to_owned(),
         html: view.into_any().to_html(),
+        mark: mark(read),
+    }
+}
+
+/// A mark that differs when something is news.
+fn mark(read: &impl Serialize) -> String {
+    // What is no JSON would have no mark, and be told as news for ever; all of these are.
+    let mut read = serde_json::to_value(read).unwrap_or_default();
+    still(&mut read);
+    let mut hasher = DefaultHasher::new();
+    read.to_string().hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// Leaves out what changes by itself.
+fn still(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match name.as_str() {
+                    // That it became stuck is news, for how long it has been is none.
+                    "stuck_seconds" if !member.is_null() => *member = Value::Bool(true),
+                    "evidence" => drop(member.as_object_mut().and_then(|e| e.remove("at"))),
+                    // The scanner's bookkeeping; what it leads to is another state.
+                    "scan_attempts" | "scanned_at" | "scan_note" => *member = Value::Null,
+                    _ => still(member),
+                }
+            }
+        }
+        Value::Array(members) => members.iter_mut().for_each(still),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::mark;
+
+    #[test]
+    fn ages_are_no_news_and_everything_else_is() {
+        let page = |seconds: Option<i64>, at: &str, state: &str| {
+            mark(
+                &json!({"records": [{"stuck_seconds": seconds, "state": state, "evidence": {"at": at, "finding": "absent"}}]}),
+            )
+        };
+        let seen = page(Some(61), "10:00", "PROCESSING");
+        assert_eq!(seen, page(Some(75), "10:14", "PROCESSING"));
+        assert_ne!(seen, page(None, "10:00", "PROCESSING"));
+        assert_ne!(seen, page(Some(61), "10:00", "SUCCEEDED"));
+        let scanned =
+            |n: u32, arrivals: u32| mark(&json!({"scan_attempts": n, "arrivals": arrivals}));
+        assert_eq!(scanned(1, 1), scanned(2, 1));
+        assert_ne!(scanned(1, 1), scanned(1, 2));
     }
 }

@@ -11,9 +11,10 @@ use leptos::prelude::*;
 use super::{
     Query, Sheet,
     letters::letters,
-    parts::{action_word, consequence, copy, finding_word, is_final, notice, refusal_word, when},
+    names::{action_word, consequence, finding_word, is_final, refusal_word},
+    parts::{copy, notice, when},
     sheet,
-    timeline::{event_word, timeline},
+    timeline::{event_text, timeline},
 };
 use crate::{
     components::{StateBadge, StuckBadge},
@@ -21,6 +22,9 @@ use crate::{
     request,
     text::{fill, grouped, sheet_words, words},
 };
+
+/// Keys longer than this are shown in the size of the text.
+const LONG_KEY: usize = 60;
 
 /// Writes the page.
 pub(super) async fn write(actor: &Actor, id: &str, query: &Query) -> Result<Sheet, Fault> {
@@ -57,7 +61,7 @@ pub(super) async fn write(actor: &Actor, id: &str, query: &Query) -> Result<Shee
         </div>
         {answer}
     };
-    Ok(sheet(&title, view))
+    Ok(sheet(&title, &record, view))
 }
 
 /// What became of what was just done.
@@ -75,10 +79,7 @@ fn done(record: &RecordDetail, query: &Query) -> Option<impl IntoView + use<>> {
         .iter()
         .rfind(|event| event.compensation_id.as_deref() == Some(&id))?;
     let who = event.actor_name.as_deref().unwrap_or(own.by_scanner);
-    let mut text = fill(
-        event_word(&event.event),
-        &[("action", action_word(event.action)), ("who", who)],
-    );
+    let mut text = event_text(event, who);
     let is_good = event.event != "refused";
     if !is_good {
         // Checked in this order by the engine too.
@@ -96,11 +97,16 @@ fn head(record: &RecordDetail) -> impl IntoView + use<> {
     let (own, words) = (sheet_words(), words());
     let title = fill(own.record_title, &[("id", &record.id)]);
     let subject = format!("/records?subject={}", record.subject);
+    let class = if record.key.len() > LONG_KEY {
+        "record-key is-long"
+    } else {
+        "record-key"
+    };
     view! {
         <p class="crumb"><a href="/records">{own.all_records}</a></p>
         <header class="record-head">
             <h1 class="visually-hidden">{title}</h1>
-            <p class="record-key"><code class="key">{record.key.clone()}</code> {copy(record.key.clone())}</p>
+            <p class=class><code class="key">{record.key.clone()}</code> {copy(record.key.clone())}</p>
             <p class="record-facts">
                 <StateBadge state=record.state/>
                 {record.stuck_seconds.map(|seconds| view! { <StuckBadge seconds=seconds/> })}
@@ -194,11 +200,11 @@ fn act(
     let reason = format!("reason-{action}");
     let sure = is_final(action).then(|| {
         view! {
-            <label class="sure"><input type="checkbox" required/> <span>{own.cannot_be_undone}</span></label>
+            <label class="sure"><input type="checkbox" id=format!("sure-{action}") required/> <span>{own.cannot_be_undone}</span></label>
         }
     });
     view! {
-        <details class="act" name="act">
+        <details class="act" name="act" id=format!("act-{action}")>
             <summary>{action_word(action)} " " {proposed}</summary>
             <form method="post" action="/api/fn/compensate" data-act=action.to_string()>
                 <p>{consequence(action)}</p>

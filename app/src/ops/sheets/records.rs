@@ -10,12 +10,14 @@ use strum::VariantArray;
 
 use super::{
     Query, Sheet, listed,
-    parts::{address, choice, field, outcome_word, pager, when, window_word},
+    names::outcome_word,
+    parts::{address, choice, do_filter, field, pager, when},
     sheet,
 };
 use crate::{
-    components::{CutKey, Empty, StateBadge, StuckBadge},
+    components::{AgeBar, CutKey, Empty, StateBadge, StuckBadge},
     fault::Fault,
+    ops::glance::window_word,
     request,
     text::{fill, grouped, sheet_words, words},
 };
@@ -27,7 +29,7 @@ const AGES: [u32; 4] = [60, 300, 3_600, 86_400];
 
 /// Writes the page.
 pub(super) async fn write(actor: &Actor, query: &Query) -> Result<Sheet, Fault> {
-    let words = sheet_words();
+    let (words, common) = (sheet_words(), words());
     let filter = read(query);
     let engine = request::engine()?;
     let page = listed(engine.list_records(&filter).await)?;
@@ -54,11 +56,13 @@ pub(super) async fn write(actor: &Actor, query: &Query) -> Result<Sheet, Fault> 
         })
     };
     let has_more_stuck = stuck.next.is_some();
+    let read = (page.clone(), stuck.clone());
     let above = (!stuck.records.is_empty()).then(|| {
-        let more = has_more_stuck.then(|| view! { <a href="/records?stuck=true">{words.all_stuck}</a> });
+        let more =
+            has_more_stuck.then(|| view! { <a href="/records?stuck=true">{words.all_stuck}</a> });
         view! {
             <section class="box" aria-labelledby="stuck-first">
-                <div class="box-head"><h2 id="stuck-first">{crate::text::words().stuck_title}</h2>{more}</div>
+                <div class="box-head"><h2 id="stuck-first">{common.stuck_title}</h2>{more}</div>
                 {table(stuck.records, acts, "stuck-first")}
             </section>
         }
@@ -85,13 +89,13 @@ pub(super) async fn write(actor: &Actor, query: &Query) -> Result<Sheet, Fault> 
             </section>
             {acts.then(|| view! {
                 <div class="action-bar">
-                    <span class="picked">{words.picked}</span>
-                    <button class="primary">{words.act_on_picked}</button>
+                    <span class="picked">{common.picked}</span>
+                    <button class="primary">{common.act_on_picked}</button>
                 </div>
             })}
         </form>
     };
-    Ok(sheet(words.records_title, view))
+    Ok(sheet(words.records_title, &read, view))
 }
 
 fn read(query: &Query) -> RecordFilter {
@@ -154,25 +158,30 @@ fn form(filter: &RecordFilter) -> impl IntoView + use<> {
         ("false".to_owned(), own.only_others.to_owned()),
     ];
     view! {
-        <form method="get" action="/records" class="filter" role="search" aria-label=own.filter>
-            {field("q", own.search, filter.q.clone(), "filter-wide")}
+        <form method="get" action="/records" class="filter" role="search" aria-label=words.filter>
+            {field("q", words.search_records, filter.q.clone(), "filter-wide")}
             {choice("stuck", own.stuckness, filter.stuck.map(|s| s.to_string()), stuck)}
             {choice("state", words.column_state, filter.state.map(|s| s.to_string()), states.collect())}
             {choice("action", words.column_action, filter.action.clone(), actions.collect())}
             {field("subject", words.column_subject, filter.subject.clone(), "")}
             {choice("min_age", own.unfinished_for, filter.min_age.map(|s| s.to_string()), ages.to_vec())}
-            <div class="filter-do">
-                <button class="primary">{own.do_filter}</button>
-                {(!filter.is_open()).then(|| view! { <a href="/records">{own.clear_filter}</a> })}
-            </div>
+            // Which counter's rows these are stays, whatever else is asked for.
+            {kept("outcome", filter.outcome.map(|o| o.to_string()))}
+            {kept("window", filter.window.map(|w| w.to_string()))}
+            {do_filter((!filter.is_open()).then_some("/records"))}
         </form>
     }
+}
+
+/// A part of the filter that no field shows.
+fn kept(name: &'static str, value: Option<String>) -> impl IntoView {
+    value.map(|value| view! { <input type="hidden" name=name value=value/> })
 }
 
 /// Which counter these are the rows of.
 fn counted(filter: &RecordFilter) -> impl IntoView + use<> {
     let own = sheet_words();
-    let window = filter.window.map(|w| window_word(w)(words()));
+    let window = filter.window.map(|w| window_word(w, words()));
     let what = match (filter.outcome, filter.window) {
         (Some(outcome), _) => Some(fill(
             own.with_outcome,
@@ -200,21 +209,25 @@ fn counted(filter: &RecordFilter) -> impl IntoView + use<> {
 
 fn table(records: Vec<RecordSummary>, acts: bool, label: &'static str) -> impl IntoView {
     let (own, words) = (sheet_words(), words());
-    let rows = records.into_iter().map(|record| row(record, acts));
+    let oldest = records.iter().filter_map(|r| r.stuck_seconds).max();
+    let rows = records
+        .into_iter()
+        .map(|record| row(record, acts, label, oldest.unwrap_or_default()));
     view! {
         <table class="records" role="table" aria-labelledby=label>
             <thead role="rowgroup">
                 <tr role="row">
-                    {acts.then(|| view! { <th role="columnheader" scope="col"><span class="visually-hidden">{own.pick}</span></th> })}
-                    <th role="columnheader" scope="col">{words.column_state}</th>
-                    <th role="columnheader" scope="col">{words.column_key}</th>
-                    <th role="columnheader" scope="col">{words.column_subject}</th>
-                    <th role="columnheader" scope="col">{words.column_action}</th>
+                    {acts.then(|| view! { <th role="columnheader" scope="col" class="cell-pick"><span class="visually-hidden">{words.pick}</span></th> })}
+                    <th role="columnheader" scope="col" class="cell-state">{words.column_state}</th>
+                    <th role="columnheader" scope="col" class="cell-key">{words.column_key}</th>
+                    <th role="columnheader" scope="col" class="cell-subject">{words.column_subject}</th>
+                    <th role="columnheader" scope="col" class="cell-action">{words.column_action}</th>
                     <th role="columnheader" scope="col" class="number">{words.column_attempt}</th>
-                    <th role="columnheader" scope="col" class="number">{words.column_age}</th>
-                    <th role="columnheader" scope="col">{words.column_seen}</th>
+                    <th role="columnheader" scope="col" class="number cell-age">{words.column_age}</th>
+                    <th role="columnheader" scope="col" class="cell-seen">{words.column_seen}</th>
                     <th role="columnheader" scope="col" class="number">{words.column_arrivals}</th>
-                    <th role="columnheader" scope="col">{own.column_error}</th>
+                    <th role="columnheader" scope="col" class="cell-error">{own.column_error}</th>
+                    {acts.then(|| view! { <th role="columnheader" scope="col" class="cell-act">{words.look_and_act}</th> })}
                 </tr>
             </thead>
             <tbody role="rowgroup">{rows.collect_view()}</tbody>
@@ -222,17 +235,19 @@ fn table(records: Vec<RecordSummary>, acts: bool, label: &'static str) -> impl I
     }
 }
 
-fn row(record: RecordSummary, acts: bool) -> impl IntoView {
-    let (own, words) = (sheet_words(), words());
+fn row(record: RecordSummary, acts: bool, place: &str, oldest: i64) -> impl IntoView + use<> {
+    let words = words();
     let open = RecordState::COMPENSABLE.contains(&record.state);
     let href = format!("/records/{}", record.id);
-    let label = fill(own.pick_one, &[("id", &record.id)]);
+    let act = href.clone();
+    let label = fill(words.pick_one, &[("id", &record.id)]);
     let subject = address(
         "/records",
         &[("subject", Some(record.subject_name.clone()))],
     );
+    let look = open.then(|| view! { <a class="button plain" href=act>{words.look_and_act}</a> });
     let pick = acts.then(|| {
-        let input = open.then(|| view! { <input type="checkbox" name="id" value=record.id.clone() aria-label=label/> });
+        let input = open.then(|| view! { <input type="checkbox" name="id" id=format!("{place}-{}", record.id) value=record.id.clone() aria-label=label/> });
         view! { <td role="cell" class="cell-pick">{input}</td> }
     });
     view! {
@@ -240,13 +255,14 @@ fn row(record: RecordSummary, acts: bool) -> impl IntoView {
             {pick}
             <td role="cell" class="cell-state"><StateBadge state=record.state/></td>
             <td role="cell" class="cell-key"><a href=href><CutKey key=record.key/></a></td>
-            <td role="cell" data-label=words.column_subject><a class="quiet-link" href=subject>{record.subject_name}</a></td>
-            <td role="cell" data-label=words.column_action><code>{record.action}</code></td>
+            <td role="cell" class="cell-subject" data-label=words.column_subject><a class="quiet-link" href=subject>{record.subject_name}</a></td>
+            <td role="cell" class="cell-action" data-label=words.column_action><code>{record.action}</code></td>
             <td role="cell" class="number" data-label=words.column_attempt>{record.attempt}</td>
-            <td role="cell" class="number cell-age">{record.stuck_seconds.map(|s| view! { <StuckBadge seconds=s/> })}</td>
-            <td role="cell" data-label=words.column_seen>{when(&record.created_at, "short")}</td>
+            <td role="cell" class="number cell-age">{record.stuck_seconds.map(|s| view! { <StuckBadge seconds=s/> <AgeBar seconds=s oldest=oldest/> })}</td>
+            <td role="cell" class="cell-seen" data-label=words.column_seen>{when(&record.created_at, "short")}</td>
             <td role="cell" class="number" data-label=words.column_arrivals>{grouped(record.arrivals)}</td>
             <td role="cell" class="cell-error">{record.error_code.map(|code| view! { <code>{code}</code> })}</td>
+            {acts.then(|| view! { <td role="cell" class="cell-act">{look}</td> })}
         </tr>
     }
 }

@@ -3,7 +3,10 @@
 use domain::view::{ArrivalView, CompensationEvent, RecordDetail};
 use leptos::prelude::*;
 
-use super::parts::{action_word, defence_word, finding_word, milliseconds, outcome_word, when};
+use super::{
+    names::{action_word, defence_word, finding_word, outcome_word},
+    parts::{milliseconds, odd, when},
+};
 use crate::text::{fill, sheet_words, words};
 
 /// Gaps from this many seconds on are named.
@@ -87,7 +90,7 @@ fn moments(record: &RecordDetail) -> Vec<Moment> {
         let named = |text: &str| fill(text, &[("topic", &message.topic)]);
         all.push(Moment {
             more: Some(
-                view! { <p><code class="odd">{message.payload.to_string()}</code></p> }.into_any(),
+                view! { <p><code>{odd(&message.payload.to_string())}</code></p> }.into_any(),
             ),
             ..plain(&message.created_at, "message", named(own.message_written))
         });
@@ -97,7 +100,7 @@ fn moments(record: &RecordDetail) -> Vec<Moment> {
         if let Some(at) = &message.dead_at {
             let error = message.last_error.clone();
             all.push(Moment {
-                more: error.map(|error| view! { <p class="odd">{error}</p> }.into_any()),
+                more: error.map(|error| view! { <p>{odd(&error)}</p> }.into_any()),
                 ..plain(at, "refused", named(own.message_dead))
             });
         }
@@ -128,11 +131,11 @@ fn arrival(arrival: &ArrivalView) -> Moment {
     let trace = format!("/records?q={}", arrival.trace_id);
     let more = view! {
         <p>
-            {arrival.defence.map(|d| format!("{} · ", defence_word(d)))} {same}
+            {arrival.defence.map(|d| format!("{} {} · ", own.answered_by, defence_word(d)))} {same}
             {arrival.duration_ms.map(|ms| format!(" · {}", milliseconds(ms)))}
         </p>
         <p class="quiet">
-            {own.column_client} " " <span class="odd">{arrival.client_id.clone()}</span> " · "
+            {own.column_client} " " {odd(&arrival.client_id)} " · "
             {own.column_trace} " " <a class="quiet-link" href=trace><code class="trace">{arrival.trace_id.clone()}</code></a>
         </p>
     };
@@ -144,18 +147,27 @@ fn arrival(arrival: &ArrivalView) -> Moment {
     }
 }
 
+/// What somebody did, in words.
+pub(super) fn event_text(event: &CompensationEvent, who: &str) -> String {
+    let own = sheet_words();
+    let action = match (event.event.as_str(), &event.evidence) {
+        // Whoever looked is told what the evidence proposes.
+        ("proposed", Some(evidence)) => evidence.proposed.map_or(own.person_chooses, action_word),
+        _ => action_word(event.action),
+    };
+    let values = [("action", action), ("who", who)];
+    fill(event_word(&event.event), &values)
+}
+
 fn compensation(event: &CompensationEvent) -> Moment {
     let own = sheet_words();
     let who = event.actor_name.as_deref().unwrap_or(own.by_scanner);
-    let what = fill(
-        event_word(&event.event),
-        &[("action", action_word(event.action)), ("who", who)],
-    );
+    let what = event_text(event, who);
     let found = event
         .evidence
         .as_ref()
         .map(|e| view! { <p class="quiet">{finding_word(e.finding)}</p> });
-    let more = view! { <p class="odd">{event.reason.clone()}</p> {found} };
+    let more = view! { <p>{odd(&event.reason)}</p> {found} };
     Moment {
         at: event.at.clone(),
         class: if matches!(event.event.as_str(), "refused" | "rejected" | "expired") {
@@ -169,7 +181,7 @@ fn compensation(event: &CompensationEvent) -> Moment {
 }
 
 /// The sentence for an event of the log.
-pub(super) fn event_word(event: &str) -> &'static str {
+fn event_word(event: &str) -> &'static str {
     let own = sheet_words();
     match event {
         "proposed" => own.event_proposed,

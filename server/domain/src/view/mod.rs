@@ -6,6 +6,7 @@ pub mod account;
 pub mod arrival;
 pub mod compensation;
 pub mod detail;
+pub mod ends;
 pub mod message;
 pub mod panel;
 pub mod progress;
@@ -21,6 +22,7 @@ pub use compensation::{
     CompensationAnswer, CompensationEvent, CompensationPage, CompensationView, EvidenceView,
 };
 pub use detail::{AnswerView, ClaimView, RecordDetail};
+pub use ends::{AppliedView, FailureView};
 pub use message::{MessageView, NotificationView};
 pub use panel::{
     ActionCounters, Counters, FrontLockHealth, Gauges, Latency, PanelView, SeriesPoint, Window,

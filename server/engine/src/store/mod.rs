@@ -13,6 +13,7 @@ pub(crate) mod audit;
 pub(crate) mod bulk;
 pub(crate) mod compensation;
 pub(crate) mod demo;
+pub(crate) mod ends;
 pub(crate) mod instance;
 pub(crate) mod outbox;
 pub(crate) mod panel;

@@ -133,6 +133,14 @@ pub(crate) async fn update_locked(
                  expires_at = CASE WHEN $4 <> 'UNKNOWN' THEN clock_timestamp() + make_interval(secs => $9) END
              WHERE id = $1 AND epoch = $2 AND state = $3
              RETURNING id, action_type, state
+         ), kept AS (
+             -- The execution that failed was counted: it stays to be found when the record does not show it any more. Read as it
+             -- was: a statement sees no row that it changes itself.
+             INSERT INTO past_claim (record_id, attempt, instance_id, claimed_at, ended_at, epoch)
+             SELECT r.id, r.attempt, r.owner_instance, r.claimed_at, r.updated_at, r.epoch
+             FROM idempotency_record r JOIN moved m ON m.id = r.id
+             WHERE $3 = 'FAILED_RETRYABLE'
+             ON CONFLICT ON CONSTRAINT pk_past_claim DO NOTHING
          ), decided AS (
              -- As in a finish: the oldest has the bucket, the others met a finished record.
              UPDATE request_arrival a

@@ -8,6 +8,7 @@
 mod bulk;
 mod compensate;
 mod defences;
+mod ends;
 mod front_lock;
 mod interleavings;
 mod lost_connections;
