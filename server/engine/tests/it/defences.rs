@@ -202,7 +202,10 @@ async fn a_verification_waits_for_an_owner_that_is_just_committing(pool: PgPool)
         .unwrap();
     let owner = submit_slowly(&world, &world.engine, &task).await;
     world
-        .until("SELECT count(*) FROM idempotency_record WHERE lease_until <= clock_timestamp()", 1)
+        .until(
+            "SELECT count(*) FROM idempotency_record WHERE lease_until <= clock_timestamp()",
+            1,
+        )
         .await;
     let retry = submit_slowly(&world, &other, &task).await;
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
