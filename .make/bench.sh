@@ -18,7 +18,8 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 settings=(fsync=on full_page_writes=on max_connections=500)
 # It comes with Postgres, but not with every package of it; without it the bench says that it does not count statements.
-if [ -n "$(find "$(dirname "$(find_postgres)")/lib" -name 'pg_stat_statements.*' -print -quit)" ]; then
+home=$(dirname "$(dirname "$(readlink -f "$(find_postgres)/postgres")")")
+if [ -n "$(find "$home/lib" -name 'pg_stat_statements.*' -print -quit)" ]; then
     settings+=(shared_preload_libraries=pg_stat_statements pg_stat_statements.track=none)
 fi
 start_cluster "${settings[@]}"
