@@ -15,10 +15,27 @@ pub(crate) trait Worker: Send + 'static {
 /// What a crowd did.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Pace {
+    pub(crate) count: usize,
     pub(crate) per_second: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p95_ms: f64,
     pub(crate) p99_ms: f64,
+}
+
+/// So often it is done before anything is measured: each connection of the server's pool plans its statements anew the first times.
+const WARM_UP: usize = 400;
+/// How long it is done at least.
+const WARM_UP_TIME: Duration = Duration::from_millis(500);
+
+/// Measures a crowd, warmed up.
+pub(crate) async fn pace<W: Worker>(mut workers: Vec<W>, time: Duration) -> anyhow::Result<Pace> {
+    let mut count = 0;
+    while count < WARM_UP {
+        let pace;
+        (workers, pace) = run(workers, WARM_UP_TIME).await?;
+        count += pace.count;
+    }
+    Ok(run(workers, time).await?.1)
 }
 
 /// Lets all workers go on for a while and gives them back. What is on its way at the end is waited for and counts.
@@ -51,6 +68,7 @@ pub(crate) async fn run<W: Worker>(
     let per_second = all.len() as f64 / seconds;
     let [p50_ms, p95_ms, p99_ms] = percentiles(&mut all, [0.5, 0.95, 0.99]);
     let pace = Pace {
+        count: all.len(),
         per_second,
         p50_ms,
         p95_ms,

@@ -13,16 +13,13 @@ use serde_json::json;
 use crate::{
     arguments::Arguments,
     articles::Articles,
-    crowd::{self, Pace, Worker},
+    crowd::{self, Pace, Worker, pace},
     progress::Progress,
     report::{Section, Table, ratio},
     school::{School, Which},
     scratch::{Cluster, Scratch},
     wire::{OverHttp, Server, expected},
 };
-
-/// Before each measurement the same for so long: connections, caches and plans are there then.
-pub(crate) const WARM_UP: Duration = Duration::from_millis(500);
 
 /// The ways to hand in, in the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -69,6 +66,8 @@ struct Places {
     articles: Scratch,
     handle: Scratch,
     http: Scratch,
+    /// Paused while others are measured: its scanner and relay compute, too.
+    server: Server,
 }
 
 #[derive(Serialize)]
@@ -89,7 +88,12 @@ pub(crate) async fn measure(
 ) -> anyhow::Result<Section> {
     progress.say("submissions: three databases");
     let plain = async |_: &mut sqlx::PgConnection| Ok(());
+    let http = cluster.make("http", plain).await?;
+    let server = Server::start(&http.url, &[]).await?;
+    server.pause().await?;
     let places = Places {
+        server,
+        http,
         articles: cluster
             .make("articles", async |connection| {
                 sqlx::raw_sql(include_str!("articles.sql"))
@@ -99,7 +103,6 @@ pub(crate) async fn measure(
             })
             .await?,
         handle: cluster.make("handle", plain).await?,
-        http: cluster.make("http", plain).await?,
     };
     let mut lines = Vec::new();
     for &at_once in &asked.at_once {
@@ -123,6 +126,8 @@ pub(crate) async fn measure(
     }
     progress.say("submissions: one row for each intent?");
     let intents = places.check().await?;
+    places.server.wake().await?;
+    places.server.stop().await?;
     for scratch in [places.articles, places.handle, places.http] {
         cluster.drop(scratch).await?;
     }
@@ -152,17 +157,16 @@ impl Places {
         }
     }
 
-    /// The server runs only meanwhile: its scanner and relay must not compute while others are measured.
     async fn over_http(
         &self,
         which: Which,
         at_once: usize,
         time: Duration,
     ) -> anyhow::Result<Pace> {
-        let server = Server::start(&self.http.url, &[]).await?;
-        let crowd = OverHttp::crowd(at_once, &server.wire, &self.http.school, which);
+        self.server.wake().await?;
+        let crowd = OverHttp::crowd(at_once, &self.server.wire, &self.http.school, which);
         let pace = pace(crowd, time).await?;
-        server.stop().await?;
+        self.server.pause().await?;
         Ok(pace)
     }
 
@@ -183,11 +187,6 @@ impl Places {
         }
         Ok(intents)
     }
-}
-
-async fn pace<W: Worker>(crowd: Vec<W>, time: Duration) -> anyhow::Result<Pace> {
-    let (crowd, _) = crowd::run(crowd, WARM_UP).await?;
-    Ok(crowd::run(crowd, time).await?.1)
 }
 
 /// One student after the other, at the engine's handle.

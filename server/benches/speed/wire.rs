@@ -43,6 +43,16 @@ impl Server {
         Ok(Self { spawned, wire })
     }
 
+    /// Stops it where it stands.
+    pub(crate) async fn pause(&self) -> anyhow::Result<()> {
+        self.spawned.signal("STOP").await
+    }
+
+    /// Lets it go on.
+    pub(crate) async fn wake(&self) -> anyhow::Result<()> {
+        self.spawned.signal("CONT").await
+    }
+
     /// Lets it end well, and fails when it had anything to complain about.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         self.spawned.signal("TERM").await?;

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     arguments::Arguments,
-    crowd::{self, median, percentiles},
+    crowd::{median, pace, percentiles},
     progress::Progress,
     report::{Section, Table, ratio},
     school::Which,
@@ -150,9 +150,8 @@ impl Side {
             let school = &self.scratch.school;
             crowd.extend(OverHttp::crowd(own, &server.wire, school, Which::New));
         }
-        let (crowd, _) = crowd::run(crowd, crate::submissions::WARM_UP).await?;
-        let (_, pace) = crowd::run(crowd, asked.time()).await?;
-        self.ordinary.push(pace.per_second);
+        self.ordinary
+            .push(pace(crowd, asked.time()).await?.per_second);
         Ok(())
     }
 
