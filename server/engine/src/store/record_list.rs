@@ -18,7 +18,7 @@ use crate::StoreError;
 const FEW: i64 = 20_000;
 /// So many records from the page's place on are tried first for an arrival of an outcome: what is sought is often near, and to find
 /// all of few arrivals, everything that came in the window is read.
-const NEAR: i64 = 4_000;
+const NEAR: i64 = 10_000;
 
 #[derive(FromRow)]
 struct SummaryRow {
@@ -146,10 +146,11 @@ pub(crate) async fn list_records(
     if subjects.as_ref().is_some_and(Vec::is_empty) {
         return Ok(Vec::new());
     }
-    let few_arrivals = match filter.outcome {
-        None => false,
-        Some(_) => count_arrivals(connection, filter).await? <= FEW,
+    let arrivals = match filter.outcome {
+        None => None,
+        Some(_) => Some(count_arrivals(connection, filter).await?),
     };
+    let few_arrivals = arrivals.is_some_and(|n| n <= FEW);
     let few_keys = match &filter.q {
         None => false,
         Some(q) => count_keys(connection, q).await? <= FEW,
@@ -165,7 +166,8 @@ pub(crate) async fn list_records(
         few_keys,
         near: false,
     };
-    if few_arrivals && filter.q.is_none() {
+    // Fewer arrivals than lines cannot fill the page.
+    if few_arrivals && filter.q.is_none() && arrivals >= Some(limit) {
         let near = List {
             few_arrivals: false,
             near: true,
