@@ -1,6 +1,6 @@
 # Yici. The targets are thin; what they do is in .make/.
 .DEFAULT_GOAL := help
-.PHONY: help run build watch test model check fmt clean simulate outage chaos
+.PHONY: help run build watch test model bench check fmt clean simulate outage chaos
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ chaos: ## Let everything go wrong at random under load for a minute, then look u
 
 model: ## Check the protocol's model in a release build, and print states, depth and time
 	@YICI_MODEL=full cargo test --release --locked -p engine --test model -- --nocapture --test-threads 1
+
+bench: ## Measure submissions, the panel and the front lock on a throw-away Postgres with fsync on, as ratios (BENCH="--help")
+	@exec .make/bench.sh
 
 check: ## Check format, lints, layout, pins and dependencies, without running anything
 	@exec .make/check.sh

@@ -59,7 +59,7 @@ part_layout() {
         say "not in the layout's top level: $found"
         status=1
     fi
-    found=$(tracked -- app server ':!server/engine/src/store' ':!**/tests/**' |
+    found=$(tracked -- app server ':!server/engine/src/store' ':!**/tests/**' ':!**/benches/**' |
         grep '\.rs$' | tr '\n' '\0' | xargs -0 grep -nE 'sqlx::(query|raw_sql)|\bquery_(as|scalar)(::<|\()|QueryBuilder') || true
     if [ -n "$found" ]; then
         say "SQL outside server/engine/src/store:"

@@ -14,9 +14,10 @@ sweep() {
     done
 }
 
-# A cluster of its own, thrown away afterwards: fsync is off, which only a crash of the machine could notice.
+# start_cluster [SETTING=VALUE…]: a cluster of its own, thrown away afterwards. fsync is off unless a setting says otherwise: only
+# a crash of the machine could notice.
 start_cluster() {
-    local base port password
+    local base port password settings=(fsync=off full_page_writes=off max_connections=300 shared_buffers=256MB "$@")
     pg=$(find_postgres)
     mkdir -p "$target/test-postgres"
     base=$(cd "$target/test-postgres" && pwd)
@@ -33,7 +34,7 @@ start_cluster() {
         --no-sync >"$cluster.log" 2>&1 || { cat "$cluster.log"; return 1; }
     port=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')
     as_postgres "$pg/pg_ctl" start -D "$cluster/data" -l "$cluster/log" -w -o "-p $port -c listen_addresses=127.0.0.1 \
-        -c unix_socket_directories= -c fsync=off -c full_page_writes=off -c max_connections=300 -c shared_buffers=256MB" \
+        -c unix_socket_directories= ${settings[*]/#/-c }" \
         >"$cluster.log" 2>&1 || { cat "$cluster.log" "$cluster/log"; return 1; }
     database_url="postgres://yici:$password@127.0.0.1:$port/postgres"
 }

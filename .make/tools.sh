@@ -124,8 +124,8 @@ npm_postgres() {
 
 tool_redis() {
     have redis-server && return
-    step "installing Redis, for the tests of the front lock" apt_redis ||
-        stop "no redis-server for the tests of the front lock; Debian: apt-get install redis-server, macOS: brew install redis"
+    step "installing Redis, for the front lock" apt_redis ||
+        stop "no redis-server for the front lock; Debian: apt-get install redis-server, macOS: brew install redis"
 }
 
 apt_redis() {

@@ -5,6 +5,7 @@
     reason = "clippy's exception for tests does not reach the helpers of an integration test"
 )]
 
+mod child;
 mod compensations;
 mod crash;
 mod front_lock;

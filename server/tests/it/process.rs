@@ -1,24 +1,25 @@
 //! The real binary as a child process, on the test's own database, and a client for it.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 use sqlx::{ConnectOptions, PgPool};
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::{Child, Command},
-};
 
-/// How long a test waits for what must happen.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::child::{PATIENCE, Spawned};
+
+/// What recovers soon, tells little, and loads in no time.
+const QUICK: [(&str, &str); 4] = [
+    ("YICI_LEASE_SECONDS", "2"),
+    ("YICI_SCAN_INTERVAL_SECONDS", "1"),
+    ("YICI_DEMO_STUDENTS", "2"),
+    ("RUST_LOG", "error"),
+];
 
 /// A running server; it is killed when this is dropped.
 pub(crate) struct Server {
-    child: Child,
-    base: String,
+    spawned: Spawned,
     client: reqwest::Client,
-    _site: tempfile::TempDir,
 }
 
 /// An answer over the wire.
@@ -55,53 +56,31 @@ impl Server {
     }
 
     async fn launch(pool: &PgPool, variables: &[(&str, &str)], logged: bool) -> Self {
-        let site = tempfile::tempdir().unwrap();
-        std::fs::create_dir(site.path().join("pkg")).unwrap();
-        std::fs::write(site.path().join("pkg/yici.js"), "// nothing").unwrap();
-        let log = if logged {
-            std::fs::File::create(site.path().join("log"))
-                .unwrap()
-                .into()
-        } else {
-            Stdio::inherit()
-        };
-        let mut child = command(pool, site.path())
-            .envs(variables.iter().copied())
-            .stderr(log)
-            .spawn()
+        let mut all = QUICK.to_vec();
+        all.extend(variables);
+        let url = pool.connect_options().to_url_lossy();
+        let spawned = Spawned::start(url.as_str(), &["--demo"], &all, logged)
+            .await
             .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let base = loop {
-            let line = tokio::time::timeout(PATIENCE, lines.next_line())
-                .await
-                .unwrap()
-                .unwrap()
-                .unwrap();
-            if let Some(base) = line.strip_prefix("Yici serves on ") {
-                break base.to_owned();
-            }
-        };
         Self {
-            child,
-            base,
+            spawned,
             client: reqwest::Client::new(),
-            _site: site,
         }
     }
 
     /// What it logged so far.
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self._site.path().join("log")).unwrap()
+        self.spawned.log().unwrap()
     }
 
     /// The id of its process.
     pub(crate) fn id(&self) -> u32 {
-        self.child.id().unwrap()
+        self.spawned.process.id().unwrap()
     }
 
     /// Where it serves.
     pub(crate) fn base(&self) -> &str {
-        &self.base
+        &self.spawned.base
     }
 
     /// Tells it to stop and waits until it has, well.
@@ -112,11 +91,7 @@ impl Server {
 
     /// Waits until the process, which was told to stop, has ended well.
     pub(crate) async fn ended_well(&mut self) {
-        let status = tokio::time::timeout(PATIENCE, self.child.wait())
-            .await
-            .unwrap()
-            .unwrap();
-        assert!(status.success(), "it did not end well: {status}");
+        self.spawned.ended_well().await.unwrap();
     }
 
     /// A token for an account of the demo.
@@ -124,7 +99,7 @@ impl Server {
         let body = serde_json::json!({ "username": name, "password": "demo" });
         let answer: Value = self
             .client
-            .post(format!("{}/api/v1/session", self.base))
+            .post(format!("{}/api/v1/session", self.base()))
             .json(&body)
             .send()
             .await
@@ -165,7 +140,7 @@ impl Server {
     ) -> Option<WireAnswer> {
         let mut request = self
             .client
-            .post(format!("{}{path}", self.base))
+            .post(format!("{}{path}", self.base()))
             .bearer_auth(token)
             .header("Idempotency-Key", key)
             .header("Prefer", "wait=20")
@@ -184,7 +159,7 @@ impl Server {
 
     /// Waits until the process has ended by itself.
     pub(crate) async fn ended(&mut self) {
-        let status = tokio::time::timeout(PATIENCE, self.child.wait())
+        let status = tokio::time::timeout(PATIENCE, self.spawned.process.wait())
             .await
             .unwrap()
             .unwrap();
@@ -193,40 +168,13 @@ impl Server {
 
     /// Kills the process at once, as `kill -9` does.
     pub(crate) async fn kill(&mut self) {
-        self.child.kill().await.unwrap();
+        self.spawned.process.kill().await.unwrap();
     }
 
     /// Sends a signal such as `STOP` or `CONT`.
     pub(crate) async fn signal(&self, name: &str) {
-        let pid = self.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args([&format!("-{name}"), &pid])
-                .status()
-                .await
-                .unwrap()
-                .success()
-        );
+        self.spawned.signal(name).await.unwrap();
     }
-}
-
-fn command(pool: &PgPool, site: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_server"));
-    command
-        .args(["serve", "--demo"])
-        .env(
-            "DATABASE_URL",
-            pool.connect_options().to_url_lossy().as_str(),
-        )
-        .env("YICI_LISTEN", "127.0.0.1:0")
-        .env("YICI_SITE_DIR", site)
-        .env("YICI_LEASE_SECONDS", "2")
-        .env("YICI_SCAN_INTERVAL_SECONDS", "1")
-        .env("YICI_DEMO_STUDENTS", "2")
-        .env("RUST_LOG", "error")
-        .stdout(Stdio::piped())
-        .kill_on_drop(true);
-    command
 }
 
 /// Waits until a query that counts gives what is expected.

@@ -31,7 +31,7 @@ pub(crate) async fn claim_due(
          SET claim_token = $1, claimed_until = clock_timestamp() + make_interval(secs => $2), attempts = o.attempts + 1
          FROM (
              SELECT d.id FROM outbox d
-             WHERE d.delivered_at IS NULL AND d.dead_at IS NULL AND d.next_attempt_at <= clock_timestamp()
+             WHERE d.delivered_at IS NULL AND d.dead_at IS NULL AND d.next_attempt_at <= statement_timestamp()
                AND (d.claimed_until IS NULL OR d.claimed_until <= clock_timestamp())
              ORDER BY d.next_attempt_at, d.id LIMIT $3
              FOR UPDATE SKIP LOCKED
@@ -77,7 +77,7 @@ pub(crate) async fn deliver_inside(pool: &PgPool, limit: i64) -> Result<i64, sql
     sqlx::query_scalar(notify_sql!(
         "due AS (
              SELECT o.id FROM outbox o
-             WHERE o.delivered_at IS NULL AND o.dead_at IS NULL AND o.next_attempt_at <= clock_timestamp()
+             WHERE o.delivered_at IS NULL AND o.dead_at IS NULL AND o.next_attempt_at <= statement_timestamp()
                AND (o.claimed_until IS NULL OR o.claimed_until <= clock_timestamp())
              ORDER BY o.next_attempt_at, o.id LIMIT $1
              FOR UPDATE SKIP LOCKED
@@ -239,13 +239,13 @@ pub(crate) async fn delete_old(
     sqlx::query(
         "WITH told AS (
              DELETE FROM notification WHERE id IN (
-                 SELECT id FROM notification WHERE created_at < clock_timestamp() - make_interval(days => $1)
+                 SELECT id FROM notification WHERE created_at < statement_timestamp() - make_interval(days => $1)
                  ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
              )
          )
          DELETE FROM outbox WHERE id IN (
              SELECT o.id FROM outbox o
-             WHERE o.delivered_at < clock_timestamp() - make_interval(days => $1)
+             WHERE o.delivered_at < statement_timestamp() - make_interval(days => $1)
                AND NOT EXISTS (SELECT FROM idempotency_record r WHERE r.id = o.record_id)
              ORDER BY o.delivered_at LIMIT $2 FOR UPDATE SKIP LOCKED
          )",

@@ -75,7 +75,7 @@ pub(crate) async fn roll_counters(pool: &PgPool, limit: i64) -> Result<u64, sqlx
         "WITH old AS (
              SELECT minute, action_type, name, instance_id FROM outcome_counter
              -- An hour is shown in minutes; the half hour that it begins in is left whole.
-             WHERE minute < date_bin('30 minutes', clock_timestamp() - interval '1 hour', TIMESTAMPTZ '2000-01-01 00:00Z')
+             WHERE minute < date_bin('30 minutes', statement_timestamp() - interval '1 hour', TIMESTAMPTZ '2000-01-01 00:00Z')
              ORDER BY minute, action_type, name, instance_id LIMIT $1
              -- A late arrival that is just being counted is not waited for, nor does another instance move it twice.
              FOR UPDATE SKIP LOCKED

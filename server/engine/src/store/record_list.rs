@@ -16,6 +16,9 @@ use crate::StoreError;
 /// Up to so many rows are looked up by what was asked for and then ordered; of more, the list is walked in its order until the page
 /// is full. The planner cannot tell which is better: it believes that what is asked for lies evenly in the list.
 const FEW: i64 = 20_000;
+/// So many records from the page's place on are tried first for an arrival of an outcome: what is sought is often near, and to find
+/// all of few arrivals, everything that came in the window is read.
+const NEAR: i64 = 10_000;
 
 #[derive(FromRow)]
 struct SummaryRow {
@@ -143,10 +146,11 @@ pub(crate) async fn list_records(
     if subjects.as_ref().is_some_and(Vec::is_empty) {
         return Ok(Vec::new());
     }
-    let few_arrivals = match filter.outcome {
-        None => false,
-        Some(_) => count_arrivals(connection, filter).await? <= FEW,
+    let arrivals = match filter.outcome {
+        None => None,
+        Some(_) => Some(count_arrivals(connection, filter).await?),
     };
+    let few_arrivals = arrivals.is_some_and(|n| n <= FEW);
     let few_keys = match &filter.q {
         None => false,
         Some(q) => count_keys(connection, q).await? <= FEW,
@@ -160,13 +164,34 @@ pub(crate) async fn list_records(
         subjects: subjects.as_deref(),
         few_arrivals,
         few_keys,
+        near: false,
     };
+    // Fewer arrivals than lines cannot fill the page.
+    if few_arrivals && filter.q.is_none() && arrivals >= Some(limit) {
+        let near = List {
+            few_arrivals: false,
+            near: true,
+            ..list
+        };
+        let lines = find_lines(connection, &near).await?;
+        // They are walked in the list's order, so a page that is full is the page.
+        if i64::try_from(lines.len()).is_ok_and(|n| n == limit) {
+            return Ok(lines);
+        }
+    }
+    find_lines(connection, &list).await
+}
+
+async fn find_lines(
+    connection: &mut PgConnection,
+    list: &List<'_>,
+) -> Result<Vec<Line>, StoreError> {
     let mut sql = QueryBuilder::new("SELECT ");
     sql.push(COLUMNS)
-        .push_bind(stuck_after.as_secs_f64())
+        .push_bind(list.stuck_after.as_secs_f64())
         .push(STUCK_SECONDS);
     sql.push(" FROM (");
-    match &filter.q {
+    match &list.filter.q {
         None => list.push_ids(&mut sql, Search::None),
         // Two searches, each by its own index; one condition with OR could use neither.
         Some(q) => {
@@ -205,6 +230,7 @@ enum Search<'a> {
     Trace(&'a str),
 }
 
+#[derive(Clone, Copy)]
 struct List<'a> {
     filter: &'a RecordFilter,
     order: Order,
@@ -214,12 +240,18 @@ struct List<'a> {
     subjects: Option<&'a [i64]>,
     few_arrivals: bool,
     few_keys: bool,
+    /// Only the nearest records are looked at.
+    near: bool,
 }
 
 impl List<'_> {
     /// The ids of the page, as a query of its own: what is shown beside them is looked up for these only.
     fn push_ids(&self, sql: &mut QueryBuilder<Postgres>, search: Search<'_>) {
-        sql.push("SELECT r.id FROM idempotency_record r WHERE true");
+        sql.push(if self.near {
+            "SELECT r.id FROM (SELECT r.id, r.claimed_at FROM idempotency_record r WHERE true"
+        } else {
+            "SELECT r.id FROM idempotency_record r WHERE true"
+        });
         self.push_state(sql);
         if let Some(action) = &self.filter.action {
             sql.push(" AND r.action_type = ").push_bind(action.clone());
@@ -249,8 +281,15 @@ impl List<'_> {
                 .push(")");
             }
         }
-        self.push_arrivals(sql);
-        self.push_place(sql);
+        if self.near {
+            self.push_place(sql);
+            self.push_order(sql);
+            sql.push(" LIMIT ").push_bind(NEAR).push(") r WHERE true");
+            self.push_arrivals(sql);
+        } else {
+            self.push_arrivals(sql);
+            self.push_place(sql);
+        }
         self.push_order(sql);
         sql.push(" LIMIT ").push_bind(self.limit);
     }

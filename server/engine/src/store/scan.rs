@@ -45,7 +45,7 @@ pub(crate) async fn take_due(
                                                     make_interval(secs => $3))
          FROM (
              SELECT id FROM idempotency_record
-             WHERE state IN ('PROCESSING', 'UNKNOWN', 'FAILED_RETRYABLE') AND scan_after <= clock_timestamp()
+             WHERE state IN ('PROCESSING', 'UNKNOWN', 'FAILED_RETRYABLE') AND scan_after <= statement_timestamp()
                AND (state <> 'PROCESSING' OR lease_until <= clock_timestamp())
                AND scan_attempts < $4
              ORDER BY scan_after, id LIMIT $1
@@ -98,7 +98,8 @@ pub(crate) async fn delete_expired_records(pool: &PgPool, limit: i64) -> Result<
              DELETE FROM idempotency_record r
              USING (
                  SELECT e.id FROM idempotency_record e
-                 WHERE e.expires_at <= clock_timestamp() AND e.state IN ('SUCCEEDED', 'FAILED_FINAL', 'FAILED_RETRYABLE')
+                 -- Not clock_timestamp(): what changes within a statement cannot be looked up in an index, and all rows would be read.
+                 WHERE e.expires_at <= statement_timestamp() AND e.state IN ('SUCCEEDED', 'FAILED_FINAL', 'FAILED_RETRYABLE')
                    AND NOT EXISTS (SELECT FROM outbox o WHERE o.record_id = e.id AND o.delivered_at IS NULL)
                    AND NOT EXISTS (SELECT FROM compensation c WHERE c.record_id = e.id AND c.status = 'awaiting_approval')
                    AND NOT EXISTS (SELECT FROM bulk_item b WHERE b.record_id = e.id AND b.outcome IS NULL)
@@ -129,12 +130,14 @@ pub(crate) async fn delete_old_arrivals(
         "DELETE FROM request_arrival WHERE id IN (
              SELECT id FROM request_arrival
              -- Ids are made in the order of time: the oldest are at the beginning of the primary key.
-             WHERE arrived_at < clock_timestamp() - make_interval(days => $1) AND outcome IS NOT NULL
+             WHERE arrived_at < statement_timestamp() - make_interval(days => $1) AND outcome IS NOT NULL
              ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
          )",
     )
     .bind(kept_days)
     .bind(limit)
+    // Planned for the time at hand: for any time, Postgres would walk all arrivals by the primary key and find none.
+    .persistent(false)
     .execute(pool)
     .await?;
     Ok(done.rows_affected())

@@ -126,6 +126,15 @@ async fn a_counter_leads_to_the_records_that_have_such_arrivals(pool: PgPool) {
     assert_eq!(keys(with(Bucket::Reused)).await, ["one"]);
     assert_eq!(keys(with(Bucket::New)).await, ["three", "one"]);
     assert_eq!(keys(with(Bucket::ConstraintConflict)).await, ["two"]);
+    // One on a page: those near its place fill it, and it is the same page.
+    let mut short = RecordFilter {
+        limit: Some(1),
+        ..with(Bucket::New)
+    };
+    let page = world.engine.list_records(&short).await.unwrap().unwrap();
+    assert_eq!(page.records[0].key, "three");
+    short.after = page.next;
+    assert_eq!(keys(short).await, ["one"]);
     let refused = RecordFilter {
         state: Some(RecordState::FailedFinal),
         window: Some(Window::FiveMinutes),
