@@ -28,7 +28,7 @@ use crate::{
         },
         record_list::find_summary,
         recovery::{Locked, lock_record},
-        transaction::begin_finish,
+        transaction::{begin_finish, commit},
     },
     submit::finish::{self, FinishJob},
 };
@@ -273,7 +273,7 @@ impl Engine {
             }
             Attempt::Written(written) => {
                 crate::crash::point("inside_compensation");
-                transaction.commit().await?;
+                commit(transaction).await?;
                 crate::crash::point("after_compensation");
                 self.run_job(written.job).await;
                 self.compensation_answer(written.id).await
@@ -449,7 +449,7 @@ impl Engine {
                     detail,
                 )
                 .await?;
-                transaction.commit().await?;
+                commit(transaction).await?;
                 return Err(CompensateError::SecondPersonNeeded);
             }
         };
@@ -464,7 +464,7 @@ impl Engine {
                     .await?
             }
         };
-        transaction.commit().await?;
+        commit(transaction).await?;
         self.run_job(job).await;
         self.compensation_answer(id).await
     }

@@ -14,6 +14,7 @@ pub(crate) mod bulk;
 pub(crate) mod compensation;
 pub(crate) mod demo;
 pub(crate) mod instance;
+mod notice;
 pub(crate) mod outbox;
 pub(crate) mod panel;
 pub(crate) mod progress;
