@@ -17,6 +17,10 @@ use crate::{
 pub(crate) const CLAIMS_WAIT: &str = "SELECT count(*) FROM pg_stat_activity
      WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'WITH input AS %idem_key%'";
 
+/// Verifications that wait for a record's lock.
+const LOCKS_WAIT: &str = "SELECT count(*) FROM pg_stat_activity
+     WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE'";
+
 /// How a finish begins, and nothing else.
 pub(crate) const FINISH_BEGINS: &str = "idle_in_transaction_session_timeout";
 
@@ -178,7 +182,7 @@ async fn whoever_joins_an_execution_asks_the_database_nothing(pool: PgPool) {
 #[sqlx::test(migrator = "engine::MIGRATOR")]
 async fn whoever_joined_an_execution_that_hangs_is_not_held_longer_than_its_lease(pool: PgPool) {
     let config = EngineConfig {
-        lease: Duration::from_secs(1),
+        lease: Duration::from_secs(2),
         ..EngineConfig::default()
     };
     let other = start(&pool, config.clone()).await;
@@ -188,15 +192,19 @@ async fn whoever_joined_an_execution_that_hangs_is_not_held_longer_than_its_leas
     wire.cut(Cut::Hang, FINISH_BEGINS);
     let hanging = submit_slowly(&world, &world.engine, &task).await;
     wire.until_cut().await;
-    let patient = |engine: &engine::Engine| {
-        let (engine, student) = (engine.clone(), student.clone());
-        let mut arrival = arrival("k", &task, 1, "x");
-        arrival.wait = Duration::from_secs(60);
-        tokio::spawn(async move { engine.submit(&student, arrival).await.unwrap() })
+    let mut patient = arrival("k", &task, 1, "x");
+    patient.wait = Duration::from_secs(60);
+    let joined = {
+        let (engine, student) = (world.engine.clone(), student.clone());
+        tokio::spawn(async move { engine.submit(&student, patient).await.unwrap() })
     };
-    let (joined, elsewhere) = (patient(&world.engine), patient(&other));
-    let (elsewhere, joined) = (elsewhere.await.unwrap(), joined.await.unwrap());
+    // Another instance takes over before this one trusts itself no more, or it would do so itself.
+    world
+        .execute("UPDATE idempotency_record SET lease_until = clock_timestamp()")
+        .await;
+    let elsewhere = submit_slowly(&world, &other, &task).await.await.unwrap();
     assert_eq!((elsewhere.status, elsewhere.bucket), (201, Bucket::New));
+    let joined = joined.await.unwrap();
     assert_eq!((joined.status, &joined.body), (201, &elsewhere.body));
     assert!(!hanging.is_finished());
     hanging.abort();
@@ -219,9 +227,7 @@ async fn a_verification_waits_for_an_owner_that_is_just_committing(pool: PgPool)
         sqlx::query(effect).execute(&mut *owner).await.unwrap();
     }
     let retry = submit_slowly(&world, &world.engine, &task).await;
-    let waits = "SELECT count(*) FROM pg_stat_activity
-                 WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE'";
-    world.until(waits, 1).await;
+    world.until(LOCKS_WAIT, 1).await;
     owner.commit().await.unwrap();
     let retry = retry.await.unwrap();
     // Its own work is what is found; without waiting it would be run again, and be a conflict.
@@ -274,4 +280,27 @@ async fn of_two_who_take_a_record_over_at_the_same_moment_one_does(pool: PgPool)
         2
     );
     assert_eq!(world.count("SELECT count(*) FROM submission").await, 1);
+}
+
+/// Between a look at an expired lease and the lock somebody may have taken over, and works.
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn a_verification_leaves_alone_what_was_taken_over_while_it_waited(pool: PgPool) {
+    let world = World::new(pool).await;
+    let task = world.assignment().await;
+    world.leave_dead_claim("k", &task, "x").await;
+    let mut taking = world.pool.begin().await.unwrap();
+    sqlx::query(
+        "UPDATE idempotency_record SET epoch = 3, version = 4, attempt = 2, claim_token = gen_random_uuid(),
+                                       lease_until = clock_timestamp() + interval '1 hour'",
+    )
+    .execute(&mut *taking)
+    .await
+    .unwrap();
+    let retry = submit_slowly(&world, &world.engine, &task).await;
+    world.until(LOCKS_WAIT, 1).await;
+    taking.commit().await.unwrap();
+    let retry = retry.await.unwrap();
+    assert_eq!((retry.status, retry.bucket), (202, Bucket::Processing));
+    let untouched = "SELECT count(*) FROM idempotency_record WHERE epoch = 3 AND version = 4";
+    assert_eq!(world.count(untouched).await, 1);
 }

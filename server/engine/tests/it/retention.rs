@@ -49,6 +49,11 @@ async fn what_is_finished_is_kept_for_as_long_as_is_set_from_its_end_on(pool: Pg
     let kept = "SELECT count(*) FROM idempotency_record
                 WHERE state IN ('SUCCEEDED', 'FAILED_FINAL') AND round(extract(epoch FROM expires_at - updated_at)) = 7 * 3600";
     assert_eq!(world.count(kept).await, 4);
+    world
+        .execute("UPDATE outbox SET delivered_at = now()")
+        .await;
+    world.engine.purge_once().await.unwrap();
+    assert_eq!(world.count(kept).await, 4);
 }
 
 #[sqlx::test(migrator = "engine::MIGRATOR")]

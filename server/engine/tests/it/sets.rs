@@ -76,6 +76,7 @@ const SUBMISSIONS: [&str; 2] = [
     "INSERT INTO submission (task_id, student_id, submit_version, content)
      SELECT t.id, a.id, 1, 'x' FROM task t, account a WHERE t.kind = 'practice' AND a.name = 'student2'",
 ];
+const SUBMISSIONS_OF_SECOND: &str = "SELECT count(*) FROM submission WHERE student_id = (SELECT id FROM account WHERE name = 'student2')";
 const BALANCES: [&str; 2] = [
     "SELECT FROM points_balance JOIN account a ON a.id = account_id WHERE a.name = 'student1' FOR UPDATE OF points_balance",
     "SELECT FROM points_balance JOIN account a ON a.id = account_id WHERE a.name = 'student2' FOR UPDATE OF points_balance",
@@ -241,4 +242,43 @@ async fn one_record_that_is_locked_for_long_holds_up_nobody_of_its_set(pool: PgP
     assert!(!running[1].is_finished());
     lock.rollback().await.unwrap();
     assert_eq!(statuses(running).await, [201, 201]);
+}
+
+/// The guard leaves out what was taken over. Behind it the record's update would notice too, but then nothing of the whole set
+/// could be committed.
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn a_claim_that_was_taken_over_costs_the_others_of_its_set_nothing(pool: PgPool) {
+    let (world, wire) = wired(pool, EngineConfig::default()).await;
+    let practice = world.practice().await;
+    let (first, second) = (world.actor("student1").await, world.actor("student2").await);
+    for taken_over in [
+        "UPDATE idempotency_record SET epoch = 2, version = 2 WHERE idem_key = 'late 1'",
+        "UPDATE idempotency_record SET claim_token = gen_random_uuid() WHERE idem_key = 'late 2'",
+    ] {
+        let attempt = 1 + i32::try_from(world.count(SUBMISSIONS_OF_SECOND).await).unwrap();
+        let set = vec![
+            (
+                &first,
+                arrival(&format!("late {attempt}"), &practice, 1, "x"),
+            ),
+            (
+                &second,
+                arrival(&format!("good {attempt}"), &practice, attempt, "x"),
+            ),
+        ];
+        let mut running = gather(&world, &wire, set).await;
+        world.execute(taken_over).await;
+        wire.release();
+        let good = running.pop().unwrap().await.unwrap();
+        let late = running.pop().unwrap().await.unwrap();
+        assert_eq!((good.status, late.status), (201, 202));
+        // The set, and the late owner's look at what is true.
+        let seen = wire.take_seen();
+        let transactions = seen.iter().filter(|text| text.starts_with("BEGIN"));
+        assert_eq!(transactions.count(), 2, "{seen:?}");
+        running.pop().unwrap().await.unwrap();
+        world.execute("DELETE FROM idempotency_record").await;
+    }
+    let late = "SELECT count(*) FROM submission WHERE student_id = (SELECT id FROM account WHERE name = 'student1')";
+    assert_eq!(world.count(late).await, 0);
 }
