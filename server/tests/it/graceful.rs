@@ -9,7 +9,7 @@ use serde_json::json;
 use sqlx::PgPool;
 use tokio::sync::Mutex;
 
-use crate::process::{Server, count, until};
+use crate::process::{Server, count, in_time, until};
 
 const PROCESSING: &str = "SELECT count(*) FROM idempotency_record WHERE state = 'PROCESSING'";
 /// Enough that clients are still at it when the server has stopped.
@@ -92,9 +92,12 @@ async fn a_stop_under_load_loses_no_answer_and_refuses_nothing_that_it_took(pool
     });
     let load = futures::future::join_all(clients);
     let stop = async {
-        while answered.load(Ordering::Relaxed) < 50 {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
+        in_time(async {
+            while answered.load(Ordering::Relaxed) < 50 {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        })
+        .await;
         server.signal("TERM").await;
     };
     let (acknowledged, ()) = tokio::join!(load, stop);
