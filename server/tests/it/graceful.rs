@@ -31,14 +31,17 @@ async fn what_runs_is_answered_while_nobody_is_sent_here_any_more(pool: PgPool) 
         until(&pool, PROCESSING, 1).await;
         assert_eq!(reqwest::get(&ready).await.unwrap().status(), 200);
         server.signal("TERM").await;
-        loop {
-            let answer = reqwest::get(&ready).await.expect("it still tells");
-            if answer.status() == 503 {
-                let detail: serde_json::Value = answer.json().await.unwrap();
-                let expected = json!({ "ready": false, "database": true, "migrated": true, "draining": true, "front_lock": "off" });
-                break assert_eq!(detail, expected);
+        let detail: serde_json::Value = in_time(async {
+            loop {
+                let answer = reqwest::get(&ready).await.expect("it still tells");
+                if answer.status() == 503 {
+                    break answer.json().await.unwrap();
+                }
             }
-        }
+        })
+        .await;
+        let expected = json!({ "ready": false, "database": true, "migrated": true, "draining": true, "front_lock": "off" });
+        assert_eq!(detail, expected);
         gate.commit().await.unwrap();
     };
     let (answer, ()) = tokio::join!(answer, meanwhile);

@@ -7,7 +7,7 @@ use domain::{
 use engine::{CompensateError, EngineConfig, Requester, SecondPerson};
 use sqlx::PgPool;
 
-use super::{AUDIT, LOG, ask, find, put_into, requester, state};
+use super::{ask, find, put_into, requester, state};
 use crate::support::{World, start};
 
 async fn world_of_two_people(pool: PgPool) -> World {
