@@ -30,6 +30,10 @@ const CLAIM_SETS: usize = 2;
 /// One finish at a time: all touch the counters of this instance, so a second would only wait for the first.
 const FINISH_SETS: usize = 1;
 
+/// How long a set may take: longer than it waits for locks and the disk, and so short that what is repeated after it still ends
+/// within the usual lease.
+const SET_PATIENCE: Duration = Duration::from_secs(10);
+
 /// The connections of the engine. Reading has its own, so that no screen can starve a submission.
 #[derive(Debug, Clone)]
 pub struct Pools {
@@ -105,14 +109,14 @@ impl Engine {
             store::instance::insert_instance(&pools.work, &config.instance_name).await?;
         let claims = {
             let pool = pools.work.clone();
-            Pipeline::start(CLAIM_SETS, move |items: Arc<[ClaimRow]>| {
+            Pipeline::start(CLAIM_SETS, SET_PATIENCE, move |items: Arc<[ClaimRow]>| {
                 let pool = pool.clone();
                 Box::pin(async move { claim_set(&pool, instance_id, &items).await })
             })
         };
         let finishes = {
             let (pool, retention) = (pools.work.clone(), config.retention);
-            Pipeline::start(FINISH_SETS, move |items: Arc<[FinishJob]>| {
+            Pipeline::start(FINISH_SETS, SET_PATIENCE, move |items: Arc<[FinishJob]>| {
                 let pool = pool.clone();
                 Box::pin(async move {
                     crate::submit::finish::finish_set(&pool, instance_id, retention, &items).await

@@ -19,7 +19,7 @@ use crate::{
         audit,
         outbox::{self, Claimed, MessageRow, NotificationRow, Revived},
         rfc3339,
-        transaction::begin_finish,
+        transaction::{begin_finish, commit},
     },
     trace,
     watch::{self, RelayResult},
@@ -193,7 +193,7 @@ impl Engine {
             &detail,
         )
         .await?;
-        transaction.commit().await?;
+        commit(transaction).await?;
         self.0.message_written.notify_one();
         Ok(replayed)
     }

@@ -17,7 +17,7 @@ use crate::{
         compensation::{NewEvent, insert_event},
         record::StoredAnswer,
         recovery::{Locked, Moved, lock_suspect, update_locked},
-        transaction::begin_finish,
+        transaction::{begin_finish, commit},
     },
     watch,
 };
@@ -68,7 +68,7 @@ impl Engine {
             };
             insert_event(&mut transaction, &event).await?;
         }
-        transaction.commit().await?;
+        commit(transaction).await?;
         watch::note_verification(action.action_type(), begun);
         tracing::info!(
             record_id,

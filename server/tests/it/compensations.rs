@@ -9,7 +9,7 @@ use sqlx::{ConnectOptions, PgPool};
 use tokio::process::Command;
 
 use crate::{
-    process::{Server, count, until},
+    process::{Server, count, in_time, until},
     support::{Answer, World, request},
 };
 
@@ -315,7 +315,7 @@ async fn a_bulk_of_500_goes_on_after_a_kill_and_does_nothing_twice(pool: PgPool)
             tokio::task::yield_now().await;
         }
     };
-    some.await;
+    in_time(some).await;
     server.kill().await;
     let left = count(
         &pool,

@@ -9,7 +9,7 @@ use serde_json::json;
 use sqlx::PgPool;
 use tokio::sync::Mutex;
 
-use crate::process::{Server, count, until};
+use crate::process::{Server, count, in_time, until};
 
 const PROCESSING: &str = "SELECT count(*) FROM idempotency_record WHERE state = 'PROCESSING'";
 /// Enough that clients are still at it when the server has stopped.
@@ -31,14 +31,17 @@ async fn what_runs_is_answered_while_nobody_is_sent_here_any_more(pool: PgPool) 
         until(&pool, PROCESSING, 1).await;
         assert_eq!(reqwest::get(&ready).await.unwrap().status(), 200);
         server.signal("TERM").await;
-        loop {
-            let answer = reqwest::get(&ready).await.expect("it still tells");
-            if answer.status() == 503 {
-                let detail: serde_json::Value = answer.json().await.unwrap();
-                let expected = json!({ "ready": false, "database": true, "migrated": true, "draining": true, "front_lock": "off" });
-                break assert_eq!(detail, expected);
+        let detail: serde_json::Value = in_time(async {
+            loop {
+                let answer = reqwest::get(&ready).await.expect("it still tells");
+                if answer.status() == 503 {
+                    break answer.json().await.unwrap();
+                }
             }
-        }
+        })
+        .await;
+        let expected = json!({ "ready": false, "database": true, "migrated": true, "draining": true, "front_lock": "off" });
+        assert_eq!(detail, expected);
         gate.commit().await.unwrap();
     };
     let (answer, ()) = tokio::join!(answer, meanwhile);
@@ -92,9 +95,12 @@ async fn a_stop_under_load_loses_no_answer_and_refuses_nothing_that_it_took(pool
     });
     let load = futures::future::join_all(clients);
     let stop = async {
-        while answered.load(Ordering::Relaxed) < 50 {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
+        in_time(async {
+            while answered.load(Ordering::Relaxed) < 50 {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        })
+        .await;
         server.signal("TERM").await;
     };
     let (acknowledged, ()) = tokio::join!(load, stop);

@@ -16,7 +16,6 @@ mod observability;
 mod openapi;
 mod private_postgres;
 mod process;
-mod redemption_decisions;
 mod redemptions;
 mod relay;
 mod roles;

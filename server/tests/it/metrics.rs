@@ -8,7 +8,10 @@ use server::http::limits::Limits;
 use sqlx::PgPool;
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use crate::support::{Answer, World, fresh_submission, request};
+use crate::{
+    process::in_time,
+    support::{Answer, World, fresh_submission, request},
+};
 
 /// The nine counters of the articles.
 const NINE: &[&str] = &[
@@ -205,13 +208,16 @@ async fn while_the_store_is_away_the_last_values_stay_and_say_so(pool: PgPool) {
     assert_eq!(value(&before, new), Some(1.0));
     pool.close().await;
     // A page is good for a second; until then it is the same one.
-    let after = loop {
-        let after = page(&world).await;
-        if value(&after, "yici_store_up") == Some(0.0) {
-            break after;
+    let after = in_time(async {
+        loop {
+            let after = page(&world).await;
+            if value(&after, "yici_store_up") == Some(0.0) {
+                break after;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    };
+    })
+    .await;
     assert_eq!(value(&after, new), Some(1.0));
     assert!(value(&after, "yici_store_read_age_seconds").unwrap() >= 1.0);
     let never_read = scrape(&fresh).await;

@@ -189,6 +189,11 @@ pub(crate) async fn until(pool: &PgPool, sql: &'static str, expected: i64) {
     }
 }
 
+/// What must happen soon.
+pub(crate) async fn in_time<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, what).await.expect("in time")
+}
+
 /// One number out of the database.
 pub(crate) async fn count(pool: &PgPool, sql: &'static str) -> i64 {
     sqlx::query_scalar(sql).fetch_one(pool).await.unwrap()

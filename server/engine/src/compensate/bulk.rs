@@ -19,7 +19,7 @@ use crate::{
             insert_bulk, insert_items, list_results, mark_bulk_finished, mark_item_if_open,
             release_bulk, renew_bulk,
         },
-        transaction::begin_finish,
+        transaction::{begin_finish, commit},
     },
 };
 
@@ -114,7 +114,7 @@ impl Engine {
             return self.same_bulk(found, fingerprint.as_bytes()).await;
         };
         insert_items(&mut transaction, id, &items).await?;
-        transaction.commit().await?;
+        commit(transaction).await?;
         self.0.bulk_started.notify_one();
         Ok(self.find_bulk_row(id).await?)
     }
@@ -223,7 +223,7 @@ impl Engine {
         }
         let Some((record_id, version)) = find_open_item(&mut transaction, bulk.id).await? else {
             mark_bulk_finished(&mut transaction, bulk).await?;
-            transaction.commit().await?;
+            commit(transaction).await?;
             return Ok(BulkStep::Finished);
         };
         let (outcome, detail, job) = match given {
@@ -262,7 +262,7 @@ impl Engine {
             )));
         }
         crate::crash::point("inside_bulk_item");
-        transaction.commit().await?;
+        commit(transaction).await?;
         crate::crash::point("after_bulk_item");
         self.run_job(job).await;
         Ok(BulkStep::Item)

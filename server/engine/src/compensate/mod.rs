@@ -6,140 +6,42 @@
 use std::future::Future;
 
 use domain::{
-    Fingerprint, IdempotencyKey, ProblemCode, RecordState, Role,
-    compensation::{CompensationAction, CompensationStatus, Decision},
-    view::{
-        AuditFilter, AuditPage, CompensationAnswer, CompensationPage, EvidenceView, RecordSummary,
-    },
+    ProblemCode, RecordState,
+    compensation::{CompensationAction, CompensationStatus},
+    view::{AuditFilter, AuditPage, CompensationAnswer, CompensationPage, RecordSummary},
 };
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use tracing::Instrument;
 
 use crate::{
-    Actor, Engine, SecondPerson, StoreError,
+    Engine, SecondPerson, StoreError,
     reading::{cursor, page},
     store::{
         actions::REGISTRY,
         audit,
         compensation::{
             NewCompensation, NewEvent, Stored, find_by_key, find_compensation, insert_compensation,
-            insert_event, list_compensations, lock_compensation, update_compensation_if_awaiting,
+            insert_event, list_compensations,
         },
         record_list::find_summary,
         recovery::{Locked, lock_record},
-        transaction::begin_finish,
+        transaction::{begin_finish, commit},
     },
     submit::finish::{self, FinishJob},
 };
 
+mod ask;
 mod bulk;
+mod decide;
 mod judge;
 
+use ask::{Ask, check, fingerprint};
+pub(crate) use ask::{By, check_reason};
+pub use ask::{Compensate, CompensateError, MAX_REASON, Requester};
 pub use bulk::{BulkError, BulkTarget};
 use judge::Judged;
 pub(crate) use judge::evidence_view;
-
-/// The longest reason, in characters.
-pub const MAX_REASON: usize = 1000;
-
-/// Who asks for a compensation, and from where.
-#[derive(Debug, Clone)]
-pub struct Requester {
-    /// The account; `None` for the command line without a name.
-    pub actor: Option<Actor>,
-    /// The peer's address, or which command line.
-    pub origin: String,
-    /// The trace of the request.
-    pub trace_id: String,
-}
-
-/// What is asked for.
-#[derive(Debug, Clone)]
-pub struct Compensate {
-    /// The record's id.
-    pub record_id: String,
-    /// What is to be done.
-    pub action: CompensationAction,
-    /// Why.
-    pub reason: String,
-    /// The version that was looked at; `None` takes whatever the record has.
-    pub expected_version: Option<i64>,
-    /// Names this one intent: two clicks are one.
-    pub key: IdempotencyKey,
-}
-
-/// Why a compensation or a decision was not taken up. A refusal by state, version or evidence is none of these: it is an answer.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum CompensateError {
-    /// See [`StoreError`].
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Only admins act.
-    #[error("this needs an admin")]
-    Forbidden,
-    /// There is no such record, or no such compensation.
-    #[error("there is nothing of this id")]
-    NotFound,
-    /// The key was used for something else.
-    #[error("the key was used for another compensation")]
-    KeyReused,
-    /// No reason, or one that cannot be stored.
-    #[error("the reason must have 1 to {MAX_REASON} characters and no NUL")]
-    InvalidReason,
-    /// The one who asked, or nobody, wants to decide.
-    #[error("another admin has to decide")]
-    SecondPersonNeeded,
-    /// It needs a second person, and nobody knows who the first one is.
-    #[error("this needs a second admin, so the first one has to be named")]
-    Nameless,
-    /// It does not wait for a decision any more.
-    #[error("it is {0} already")]
-    AlreadyDecided(CompensationStatus),
-    /// The process is stopping and takes no more work.
-    #[error("the process is stopping")]
-    Stopping,
-}
-
-impl From<sqlx::Error> for CompensateError {
-    fn from(error: sqlx::Error) -> Self {
-        StoreError::from(error).into()
-    }
-}
-
-/// Who asks, as the store needs it.
-#[derive(Debug, Clone)]
-pub(crate) struct By {
-    pub(crate) actor_id: Option<i64>,
-    pub(crate) origin: String,
-    pub(crate) trace_id: String,
-}
-
-impl By {
-    pub(crate) fn new(requester: &Requester) -> Result<Self, CompensateError> {
-        let is_admin = |actor: &Actor| actor.role == Role::Admin;
-        if !requester.actor.as_ref().is_none_or(is_admin) {
-            return Err(CompensateError::Forbidden);
-        }
-        Ok(Self {
-            actor_id: requester.actor.as_ref().map(|actor| actor.id),
-            origin: requester.origin.clone(),
-            trace_id: requester.trace_id.clone(),
-        })
-    }
-}
-
-/// One compensation, checked.
-#[derive(Debug, Clone)]
-pub(super) struct Ask {
-    pub(super) record_id: i64,
-    pub(super) action: CompensationAction,
-    pub(super) reason: String,
-    pub(super) expected_version: Option<i64>,
-    pub(super) key: Option<String>,
-    pub(super) fingerprint: Fingerprint,
-    pub(super) bulk_id: Option<i64>,
-}
 
 /// A compensation that is written and not committed yet.
 pub(super) struct Written {
@@ -177,29 +79,6 @@ impl Engine {
         let engine = self.clone();
         self.detach_compensation(async move { engine.compensate_once(&by, &ask).await })
             .await
-    }
-
-    /// Approves or rejects what another admin asked for. Approval checks state, version and evidence again.
-    ///
-    /// # Errors
-    /// [`CompensateError`]; nothing was changed then.
-    pub async fn decide(
-        &self,
-        requester: &Requester,
-        compensation_id: &str,
-        decision: Decision,
-        reason: &str,
-    ) -> Result<CompensationAnswer, CompensateError> {
-        let by = By::new(requester)?;
-        check_reason(reason)?;
-        let id = compensation_id
-            .parse()
-            .map_err(|_| CompensateError::NotFound)?;
-        let (engine, reason) = (self.clone(), reason.to_owned());
-        self.detach_compensation(
-            async move { engine.decide_once(&by, id, decision, &reason).await },
-        )
-        .await
     }
 
     /// Compensations with this status, or all of them; `None` when the cursor is none of ours.
@@ -273,7 +152,7 @@ impl Engine {
             }
             Attempt::Written(written) => {
                 crate::crash::point("inside_compensation");
-                transaction.commit().await?;
+                commit(transaction).await?;
                 crate::crash::point("after_compensation");
                 self.run_job(written.job).await;
                 self.compensation_answer(written.id).await
@@ -403,146 +282,6 @@ impl Engine {
         Ok(audit::insert_entry(connection, by.actor_id, &action, &object, &detail).await?)
     }
 
-    async fn decide_once(
-        &self,
-        by: &By,
-        id: i64,
-        decision: Decision,
-        reason: &str,
-    ) -> Result<CompensationAnswer, CompensateError> {
-        if decision == Decision::Approve
-            && let Some(stored) = find_compensation(&self.0.pools.work, id).await?
-        {
-            self.refresh_evidence(stored.record_id).await?;
-        }
-        let mut transaction = begin_finish(&self.0.pools.work).await?;
-        let stored = lock_compensation(&mut transaction, id).await?;
-        let stored = stored.ok_or(CompensateError::NotFound)?;
-        let status = stored.view.status;
-        if status != CompensationStatus::AwaitingApproval || stored.is_overdue {
-            let wanted = match decision {
-                Decision::Approve => CompensationStatus::Applied,
-                Decision::Reject => CompensationStatus::Rejected,
-            };
-            // Two clicks of one person are one decision.
-            if status == wanted && by.actor_id.is_some() && stored.decided_by == by.actor_id {
-                // What is answered is read on a connection of its own; this one is not held meanwhile.
-                transaction.rollback().await?;
-                return self.compensation_answer(id).await;
-            }
-            return Err(CompensateError::AlreadyDecided(if stored.is_overdue {
-                CompensationStatus::Expired
-            } else {
-                status
-            }));
-        }
-        let decider = match by.actor_id {
-            Some(decider) if stored.actor_id != Some(decider) => decider,
-            _ => {
-                let detail = json!({ "compensation_id": id.to_string(), "outcome": "refused",
-                    "refusal": ProblemCode::SecondPersonNeeded, "reason": reason });
-                self.insert_audit(
-                    &mut transaction,
-                    by,
-                    decision.as_ref(),
-                    stored.record_id,
-                    detail,
-                )
-                .await?;
-                transaction.commit().await?;
-                return Err(CompensateError::SecondPersonNeeded);
-            }
-        };
-        let job = match decision {
-            Decision::Reject => {
-                self.reject(&mut transaction, by, &stored, decider, reason)
-                    .await?;
-                None
-            }
-            Decision::Approve => {
-                self.approve(&mut transaction, by, &stored, decider, reason)
-                    .await?
-            }
-        };
-        transaction.commit().await?;
-        self.run_job(job).await;
-        self.compensation_answer(id).await
-    }
-
-    async fn reject(
-        &self,
-        connection: &mut PgConnection,
-        by: &By,
-        stored: &Stored,
-        decider: i64,
-        reason: &str,
-    ) -> Result<(), CompensateError> {
-        let status = CompensationStatus::Rejected;
-        end_awaiting(connection, stored, status, None, None, decider).await?;
-        let event = NewEvent {
-            compensation_id: Some(stored.id),
-            record_id: stored.record_id,
-            event: "rejected",
-            action: stored.view.action,
-            actor_id: by.actor_id,
-            reason,
-            evidence: None,
-        };
-        insert_event(connection, &event).await?;
-        let detail = json!({ "compensation_id": stored.id.to_string(), "outcome": status,
-            "requested": stored.view.action, "reason": reason });
-        Ok(self
-            .insert_audit(connection, by, "reject", stored.record_id, detail)
-            .await?)
-    }
-
-    async fn approve(
-        &self,
-        connection: &mut PgConnection,
-        by: &By,
-        stored: &Stored,
-        decider: i64,
-        reason: &str,
-    ) -> Result<Option<FinishJob>, CompensateError> {
-        let locked = lock_record(connection, stored.record_id).await?;
-        let locked = locked.ok_or(CompensateError::NotFound)?;
-        let view = &stored.view;
-        let judged = judge::judge(connection, &locked, view.action, view.expected_version).await?;
-        let approved = NewEvent {
-            compensation_id: Some(stored.id),
-            record_id: stored.record_id,
-            event: "approved",
-            action: view.action,
-            actor_id: by.actor_id,
-            reason,
-            evidence: judged.view.as_ref(),
-        };
-        insert_event(connection, &approved).await?;
-        let (status, event) = match judged.refusal {
-            Some(_) => (CompensationStatus::Refused, "refused"),
-            None => (CompensationStatus::Applied, "applied"),
-        };
-        let refusal = judged.refusal.map(Into::into);
-        end_awaiting(
-            connection,
-            stored,
-            status,
-            judged.view.as_ref(),
-            refusal,
-            decider,
-        )
-        .await?;
-        let step = Step {
-            id: stored.id,
-            action: view.action,
-            event,
-            reason,
-        };
-        Ok(self
-            .end_step(connection, by, &locked, judged, step, status)
-            .await?)
-    }
-
     fn needs_second_person(
         &self,
         locked: &Locked,
@@ -602,56 +341,6 @@ struct Step<'a> {
     action: CompensationAction,
     event: &'static str,
     reason: &'a str,
-}
-
-async fn end_awaiting(
-    connection: &mut PgConnection,
-    stored: &Stored,
-    status: CompensationStatus,
-    evidence: Option<&EvidenceView>,
-    refusal: Option<&str>,
-    decider: i64,
-) -> Result<(), StoreError> {
-    let ended =
-        update_compensation_if_awaiting(connection, stored.id, status, evidence, refusal, decider)
-            .await?;
-    // INVARIANT: it was seen waiting behind its lock.
-    ended.then_some(()).ok_or_else(|| {
-        StoreError::Corrupt(format!("compensation {} moved under its lock", stored.id))
-    })
-}
-
-fn check(compensate: Compensate) -> Result<Ask, CompensateError> {
-    check_reason(&compensate.reason)?;
-    let record_id = compensate
-        .record_id
-        .parse()
-        .map_err(|_| CompensateError::NotFound)?;
-    let fingerprint = fingerprint(&(
-        record_id,
-        compensate.action,
-        &compensate.reason,
-        compensate.expected_version,
-    ))?;
-    Ok(Ask {
-        record_id,
-        action: compensate.action,
-        expected_version: compensate.expected_version,
-        key: Some(compensate.key.as_str().to_owned()),
-        fingerprint,
-        reason: compensate.reason,
-        bulk_id: None,
-    })
-}
-
-pub(crate) fn check_reason(reason: &str) -> Result<(), CompensateError> {
-    let length = reason.chars().count();
-    let is_valid = !reason.trim().is_empty() && length <= MAX_REASON && !reason.contains('\0');
-    is_valid.then_some(()).ok_or(CompensateError::InvalidReason)
-}
-
-fn fingerprint(value: &impl serde::Serialize) -> Result<Fingerprint, StoreError> {
-    Fingerprint::of_canonical(value).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
 /// Where a compensation left its record.

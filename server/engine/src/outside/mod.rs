@@ -12,7 +12,7 @@ use crate::{
         actions::{Action, Call, CallAnswer, ClaimRef, Outside, Probe},
         record::{ClaimRow, Claimed, claim_many},
         recovery::{TakingArrival, reclaim},
-        transaction::begin_finish,
+        transaction::{begin_finish, commit},
     },
     submit::finish::FinishJob,
     trace,
@@ -60,7 +60,7 @@ impl Engine {
             };
             outside.take_hold(&mut transaction, claim).await?;
         }
-        transaction.commit().await?;
+        commit(transaction).await?;
         crash::point("after_claim");
         Ok(claimed)
     }
@@ -89,7 +89,7 @@ impl Engine {
                 .take_hold(&mut transaction, ClaimRef { epoch, ..claim })
                 .await?;
         }
-        transaction.commit().await?;
+        commit(transaction).await?;
         Ok(epoch)
     }
 
@@ -128,7 +128,7 @@ impl Engine {
     ) -> Result<Option<Call>, StoreError> {
         let mut transaction = begin_finish(&self.0.pools.work).await?;
         let call = outside.mark_call(&mut transaction, claim, timeout).await?;
-        transaction.commit().await?;
+        commit(transaction).await?;
         Ok(call)
     }
 

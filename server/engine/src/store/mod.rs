@@ -15,6 +15,7 @@ pub(crate) mod compensation;
 pub(crate) mod demo;
 pub(crate) mod ends;
 pub(crate) mod instance;
+mod notice;
 pub(crate) mod outbox;
 pub(crate) mod panel;
 pub(crate) mod progress;

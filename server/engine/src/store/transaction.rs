@@ -2,6 +2,8 @@
 
 use sqlx::{PgPool, Postgres, Transaction};
 
+use super::notice;
+
 /// Begins a transaction for effects. Its commit waits for the disk. It gives up on a lock soon, so that one slow row does not
 /// hold up a whole set. And Postgres ends it when its process stands still in the middle: a paused owner must not keep the
 /// records of its set locked against those who take over.
@@ -13,6 +15,18 @@ pub(crate) async fn begin_finish(
          SET LOCAL idle_in_transaction_session_timeout = '2s'",
     )
     .await
+}
+
+/// Commits what was begun for effects. A warning counts as a lost connection: whoever cancels the wait for a standby gets no
+/// error, but a commit that is here alone.
+pub(crate) async fn commit(transaction: Transaction<'_, Postgres>) -> Result<(), sqlx::Error> {
+    let (committed, warning) = notice::listen(transaction.commit()).await;
+    committed?;
+    let Some(warning) = warning else {
+        return Ok(());
+    };
+    tracing::warn!(warning, "Postgres warned at a commit, which counts as lost");
+    Err(sqlx::Error::Protocol("a warning at a commit".into()))
 }
 
 /// Begins a transaction for reading: one snapshot for all its statements, or numbers would not add up. Compiling a statement of a

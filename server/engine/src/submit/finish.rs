@@ -13,7 +13,7 @@ use crate::{
         actions::{Action, ClaimRef},
         arrival::find_arrival,
         record::{Executor, FinishRow, FoundRecord, find_record_settled, finish_many},
-        transaction::begin_finish,
+        transaction::{begin_finish, commit},
     },
     trace, watch,
 };
@@ -104,7 +104,7 @@ async fn read_back(engine: &Engine, claim: ClaimRef, executor: Executor) -> Exec
             Some(id) => find_arrival(&mut transaction, id, claim.record_id).await?,
             None => Some(None),
         };
-        transaction.commit().await?;
+        commit(transaction).await?;
         Ok::<_, StoreError>(record.zip(arrival))
     };
     match read.await {
@@ -134,7 +134,7 @@ async fn give_up(engine: &Engine, claim: ClaimRef, executor: Executor) -> Execut
             std::slice::from_ref(&row),
         )
         .await?;
-        transaction.commit().await?;
+        commit(transaction).await?;
         Ok::<_, StoreError>(!marked.is_empty())
     };
     match mark.await {
@@ -174,7 +174,7 @@ pub(crate) async fn finish_set(
         }
     }
     crash::point("inside_finish");
-    transaction.commit().await?;
+    commit(transaction).await?;
     crash::point("after_finish");
     Ok(jobs
         .iter()

@@ -11,7 +11,10 @@ use proptest::{
 };
 use sqlx::PgPool;
 
-use crate::support::{World, arrival, body};
+use crate::{
+    rules::{assert_rules, watch_rules},
+    support::{World, arrival, body},
+};
 
 /// How many schedules are tried, each on a practice attempt of its own.
 const SCHEDULES: i32 = 60;
@@ -52,6 +55,7 @@ fn happening() -> impl Strategy<Value = Happening> {
 #[sqlx::test(migrator = "engine::MIGRATOR")]
 async fn no_interleaving_makes_a_second_effect_or_loses_an_answer(pool: PgPool) {
     let world = World::new(pool).await;
+    watch_rules(&world).await;
     let engines = [world.engine.clone(), world.another_instance().await];
     let student = world.actor("student1").await;
     let task = world.practice().await;
@@ -236,4 +240,5 @@ async fn check(
                    ) counted USING (name)
                    WHERE rows.n IS DISTINCT FROM counted.n";
     assert_eq!(world.count(differs).await, 0, "{schedule:?}");
+    assert_rules(world).await;
 }

@@ -192,13 +192,12 @@ async fn late_owner_cannot_finish_after_takeover(pool: PgPool) {
         let (engine, arrival) = (world.engine.clone(), arrival("k1", &task, 1, "x"));
         tokio::spawn(async move { engine.submit(&student, arrival).await.unwrap() })
     };
-    while world
-        .count("SELECT count(*) FROM idempotency_record WHERE state = 'PROCESSING'")
-        .await
-        == 0
-    {
-        tokio::task::yield_now().await;
-    }
+    world
+        .until(
+            "SELECT count(*) FROM idempotency_record WHERE state = 'PROCESSING'",
+            1,
+        )
+        .await;
     // Meanwhile somebody fenced it: the owner's guard finds nothing.
     sqlx::query("UPDATE idempotency_record SET epoch = epoch + 1, version = version + 1, lease_until = now() + interval '1 hour'")
         .execute(&world.pool)
@@ -232,13 +231,12 @@ async fn a_fenced_owner_whose_work_was_verified_as_not_done_does_it_under_a_new_
         let (engine, arrival) = (world.engine.clone(), arrival("k1", &task, 1, "x"));
         tokio::spawn(async move { engine.submit(&student, arrival).await.unwrap() })
     };
-    while world
-        .count("SELECT count(*) FROM idempotency_record WHERE state = 'PROCESSING'")
-        .await
-        == 0
-    {
-        tokio::task::yield_now().await;
-    }
+    world
+        .until(
+            "SELECT count(*) FROM idempotency_record WHERE state = 'PROCESSING'",
+            1,
+        )
+        .await;
     sqlx::query(
         "UPDATE idempotency_record SET state = 'FAILED_RETRYABLE', epoch = epoch + 1, version = version + 1, lease_until = NULL",
     )
@@ -358,9 +356,7 @@ async fn a_claim_that_a_crash_of_postgres_forgot_does_not_finish_the_key_that_go
         let (engine, arrival) = (world.engine.clone(), arrival("k1", &task, 1, "mine"));
         tokio::spawn(async move { engine.submit(&student, arrival).await.unwrap() })
     };
-    while world.count("SELECT count(*) FROM request_arrival").await == 0 {
-        tokio::task::yield_now().await;
-    }
+    world.until("SELECT count(*) FROM request_arrival", 1).await;
     // As after the crash: the claim and its arrival are gone, and another key's claim has the same number and epoch.
     sqlx::raw_sql(
         "DELETE FROM request_arrival;

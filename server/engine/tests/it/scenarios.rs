@@ -66,17 +66,16 @@ async fn the_client_timed_out_but_the_server_had_succeeded(pool: PgPool) {
         tokio::spawn(async move { engine.submit(&student, arrival).await })
     };
     // The caller gives up while the server works; the work goes on.
-    while world.count("SELECT count(*) FROM idempotency_record").await == 0 {
-        tokio::task::yield_now().await;
-    }
+    world
+        .until("SELECT count(*) FROM idempotency_record", 1)
+        .await;
     caller.abort();
-    while world
-        .count("SELECT count(*) FROM idempotency_record WHERE state = 'SUCCEEDED'")
-        .await
-        == 0
-    {
-        tokio::task::yield_now().await;
-    }
+    world
+        .until(
+            "SELECT count(*) FROM idempotency_record WHERE state = 'SUCCEEDED'",
+            1,
+        )
+        .await;
     // The row is there a moment before the process has heard of its commit.
     let mut retry = arrival("k", &task, 1, "x");
     retry.wait = Duration::from_secs(10);
@@ -220,9 +219,9 @@ async fn the_redis_locks_ttl_runs_out_while_the_work_runs(pool: PgPool) {
     let work = hold_up(&world).await;
     let slow = submit_slowly(&world, &world.engine, &task).await;
     let name = redis.lock().await;
-    while world.count("SELECT count(*) FROM idempotency_record").await == 0 {
-        tokio::task::yield_now().await;
-    }
+    world
+        .until("SELECT count(*) FROM idempotency_record", 1)
+        .await;
     redis.pause();
     tokio::time::sleep(ttl * 2).await;
     redis.resume();
@@ -271,9 +270,9 @@ async fn redis_is_down_for_a_while(pool: PgPool) {
     let work = hold_up(&world).await;
     let slow = submit_slowly(&world, &world.engine, &task).await;
     redis.lock().await;
-    while world.count("SELECT count(*) FROM idempotency_record").await == 0 {
-        tokio::task::yield_now().await;
-    }
+    world
+        .until("SELECT count(*) FROM idempotency_record", 1)
+        .await;
     redis.kill();
     let second = submit_slowly(&world, &other, &task).await.await.unwrap();
     assert_eq!((second.status, second.bucket), (202, Bucket::Processing));
@@ -306,9 +305,9 @@ async fn the_work_takes_longer_than_its_lease(pool: PgPool) {
         );
         tokio::spawn(async move { engine.submit(&student, arrival).await.unwrap() })
     };
-    while world.count("SELECT count(*) FROM idempotency_record").await == 0 {
-        tokio::task::yield_now().await;
-    }
+    world
+        .until("SELECT count(*) FROM idempotency_record", 1)
+        .await;
     sqlx::query("UPDATE idempotency_record SET lease_until = clock_timestamp()")
         .execute(&world.pool)
         .await
@@ -318,13 +317,9 @@ async fn the_work_takes_longer_than_its_lease(pool: PgPool) {
         arrival.wait = Duration::from_secs(20);
         tokio::spawn(async move { other.submit(&student, arrival).await.unwrap() })
     };
-    while world
-        .count("SELECT count(*) FROM idempotency_record WHERE epoch > 1")
-        .await
-        == 0
-    {
-        tokio::task::yield_now().await;
-    }
+    world
+        .until("SELECT count(*) FROM idempotency_record WHERE epoch > 1", 1)
+        .await;
     lock.commit().await.unwrap();
     let (slow, quick) = (slow.await.unwrap(), quick.await.unwrap());
     assert_eq!(quick.status, 201);
@@ -349,9 +344,9 @@ async fn an_old_owner_that_wakes_up_harms_nobody(pool: PgPool) {
         let (engine, arrival) = (world.engine.clone(), arrival("k", &task, 1, "x"));
         tokio::spawn(async move { engine.submit(&student, arrival).await.unwrap() })
     };
-    while world.count("SELECT count(*) FROM idempotency_record").await == 0 {
-        tokio::task::yield_now().await;
-    }
+    world
+        .until("SELECT count(*) FROM idempotency_record", 1)
+        .await;
     // A new owner holds the claim now, and still works.
     let taken = "UPDATE idempotency_record SET epoch = 3, attempt = 2, version = 3, claim_token = gen_random_uuid(),
                  lease_until = clock_timestamp() + interval '1 hour'";

@@ -350,9 +350,9 @@ async fn a_set_of_different_requests_ends_each_in_its_own_way(pool: PgPool) {
         let (engine, student) = (world.engine.clone(), student.clone());
         tokio::spawn(async move { engine.submit(&student, arrival).await.unwrap() })
     });
-    while world.count("SELECT count(*) FROM idempotency_record").await < 5 {
-        tokio::task::yield_now().await;
-    }
+    world
+        .until("SELECT count(*) FROM idempotency_record", 5)
+        .await;
     lock.commit().await.unwrap();
     let mut statuses = Vec::new();
     for request in requests {
@@ -380,9 +380,7 @@ async fn a_caller_that_goes_away_does_not_stop_the_work(pool: PgPool) {
         tokio::spawn(async move { engine.submit(&student, arrival).await })
     };
     let claimed = "SELECT count(*) FROM idempotency_record WHERE state = 'PROCESSING'";
-    while world.count(claimed).await == 0 {
-        tokio::task::yield_now().await;
-    }
+    world.until(claimed, 1).await;
     caller.abort();
     assert!(caller.await.unwrap_err().is_cancelled());
     let during = submit(&world, arrival("k1", &task, 1, "x")).await.unwrap();
@@ -415,9 +413,9 @@ async fn whoever_waits_at_another_instance_gets_the_result_though_others_there_d
         tokio::spawn(async move { engine.submit(&student, arrival).await.unwrap() })
     };
     let first = ask(&world.engine, 0);
-    while world.count("SELECT count(*) FROM idempotency_record").await == 0 {
-        tokio::task::yield_now().await;
-    }
+    world
+        .until("SELECT count(*) FROM idempotency_record", 1)
+        .await;
     // At the other instance one leads and one joins it, in whatever order; both meet somebody else's execution.
     let patient = [ask(&other, 20), ask(&other, 20), ask(&other, 20)];
     let hasty = [ask(&other, 0), ask(&other, 0)];

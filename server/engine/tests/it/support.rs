@@ -1,11 +1,15 @@
-//! What every test here starts from: an engine on a fresh database with the demo's data.
+//! What every test here starts from: an engine on a fresh database with the demo's data, and a deadline.
 
-use std::time::Duration;
+use std::{
+    sync::mpsc::{self, RecvTimeoutError, Sender},
+    thread,
+    time::Duration,
+};
 
 use domain::{Fingerprint, IdempotencyKey, Role, action::TASK_SUBMIT};
 use engine::{Actor, Answer, Arrival, Engine, EngineConfig, NewAccount, Pools, SubmitError};
 use serde_json::{Value, json};
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 
 /// The students that the demo's data has here.
 pub(crate) const STUDENTS: u32 = 3;
@@ -13,10 +17,33 @@ pub(crate) const STUDENTS: u32 = 3;
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a test may take, whatever it waits for.
+const DEADLINE: Duration = Duration::from_secs(240);
+
 /// An engine, and the same database for looking behind it.
 pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) pool: PgPool,
+    /// Disarms the deadline when it is dropped.
+    _deadline: Sender<()>,
+}
+
+/// Ends the run, with the test's name, when a test hangs: its thread can be told by nobody.
+fn set_deadline() -> Sender<()> {
+    let (alive, watched) = mpsc::channel();
+    let test = thread::current().name().unwrap_or_default().to_owned();
+    thread::spawn(move || {
+        if watched.recv_timeout(DEADLINE) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("{test} hangs");
+            std::process::exit(1);
+        }
+    });
+    alive
+}
+
+/// What must happen soon.
+pub(crate) async fn in_time<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, what).await.expect("in time")
 }
 
 impl World {
@@ -27,8 +54,13 @@ impl World {
 
     /// This engine, whose database gets the demo's data.
     pub(crate) async fn with_engine(engine: Engine, pool: PgPool) -> Self {
+        let deadline = set_deadline();
         engine.load_demo(STUDENTS, "no password").await.unwrap();
-        Self { engine, pool }
+        Self {
+            engine,
+            pool,
+            _deadline: deadline,
+        }
     }
 
     /// One more instance on the same database.
@@ -59,6 +91,11 @@ impl World {
 
     pub(crate) async fn practice(&self) -> String {
         self.task("practice").await
+    }
+
+    /// Changes something behind the engine's back.
+    pub(crate) async fn execute(&self, sql: &'static str) {
+        sqlx::raw_sql(sql).execute(&self.pool).await.unwrap();
     }
 
     async fn task(&self, kind: &str) -> String {
@@ -100,28 +137,15 @@ impl World {
 
     /// Leaves a record as a process does that died right after its claim: PROCESSING for ten minutes, and its lease over.
     pub(crate) async fn leave_dead_claim(&self, key: &str, task: &str, content: &str) {
-        let command = json!({ "task_id": task, "submit_version": 1, "content": content });
-        let fingerprint = Fingerprint::of(TASK_SUBMIT, &command).unwrap();
-        sqlx::query(
-            "INSERT INTO idempotency_record (subject_id, action_type, idem_key, state, fingerprint, request, trace_id, claim_token,
-                                             owner_instance, claimed_at, lease_until)
-             SELECT id, 'task_submit', $1, 'PROCESSING', $2, $3, 'trace', gen_random_uuid(), 0,
-                    now() - interval '10 minutes', now() - interval '9 minutes'
-             FROM account WHERE name = 'student1'",
-        )
-        .bind(key)
-        .bind(fingerprint.as_bytes().as_slice())
-        .bind(command)
-        .execute(&self.pool)
-        .await
-        .unwrap();
+        let mut connection = self.pool.acquire().await.unwrap();
+        insert_claim(&mut connection, key, task, content, 10).await;
         sqlx::query(
             "INSERT INTO request_arrival (id, record_id, action_type, arrived_at, client_id, trace_id, same_content)
              SELECT gen_random_uuid(), id, action_type, claimed_at, 'dead', 'trace', true
              FROM idempotency_record WHERE idem_key = $1",
         )
         .bind(key)
-        .execute(&self.pool)
+        .execute(&mut *connection)
         .await
         .unwrap();
     }
@@ -140,6 +164,32 @@ impl World {
         .await
         .unwrap();
     }
+}
+
+/// Claims a key for the first student as another process would, some minutes ago and for one.
+pub(crate) async fn insert_claim(
+    connection: &mut PgConnection,
+    key: &str,
+    task: &str,
+    content: &str,
+    minutes_ago: i32,
+) {
+    let command = json!({ "task_id": task, "submit_version": 1, "content": content });
+    let fingerprint = Fingerprint::of(TASK_SUBMIT, &command).unwrap();
+    sqlx::query(
+        "INSERT INTO idempotency_record (subject_id, action_type, idem_key, state, fingerprint, request, trace_id, claim_token,
+                                         owner_instance, claimed_at, lease_until)
+         SELECT id, 'task_submit', $1, 'PROCESSING', $2, $3, 'trace', gen_random_uuid(), 0,
+                now() - make_interval(mins => $4), now() - make_interval(mins => $4 - 1)
+         FROM account WHERE name = 'student1'",
+    )
+    .bind(key)
+    .bind(fingerprint.as_bytes().as_slice())
+    .bind(command)
+    .bind(minutes_ago)
+    .execute(connection)
+    .await
+    .unwrap();
 }
 
 /// An engine on this database.

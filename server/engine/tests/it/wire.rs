@@ -1,12 +1,19 @@
 //! A proxy in front of Postgres that cuts a connection at a chosen moment, as a network does.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use engine::{EngineConfig, Pools};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::Notify,
 };
+
+use crate::support::{World, in_time, start_on};
 
 /// When to cut.
 #[derive(Clone, Copy)]
@@ -17,7 +24,14 @@ pub(crate) enum Cut {
     After,
     /// Never: what the client sends goes nowhere, and nobody is told.
     Hang,
+    /// Never: what the client sends waits until it is released.
+    Hold,
+    /// Never: Postgres's answer begins with a warning.
+    Warn,
 }
+
+/// What Postgres says when somebody cancels its wait for a standby: the commit is here, and maybe nowhere else.
+const WARNING: &[u8] = b"SWARNING\0VWARNING\0C01000\0Mcanceling wait for synchronous replication due to user request\0\0";
 
 /// What the proxy waits for: bytes in what a client sends.
 type Armed = Arc<Mutex<Option<(Vec<u8>, Cut)>>>;
@@ -29,8 +43,20 @@ type Seen = Arc<Mutex<Vec<String>>>;
 pub(crate) struct Wire {
     armed: Armed,
     seen: Seen,
+    released: Arc<Notify>,
     /// Connections that go through it.
     pub(crate) pool: PgPool,
+}
+
+/// An engine whose connections go through a wire.
+pub(crate) async fn wired(pool: PgPool, config: EngineConfig) -> (World, Wire) {
+    let wire = Wire::new(&pool).await;
+    let pools = Pools {
+        work: wire.pool.clone(),
+        reading: pool.clone(),
+    };
+    let engine = start_on(pools, config).await;
+    (World::with_engine(engine, pool).await, wire)
 }
 
 impl Wire {
@@ -41,11 +67,18 @@ impl Wire {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (armed, seen) = (Armed::default(), Seen::default());
+        let released = Arc::new(Notify::new());
         tokio::spawn({
-            let (armed, seen) = (armed.clone(), seen.clone());
+            let (armed, seen, released) = (armed.clone(), seen.clone(), Arc::clone(&released));
             async move {
                 while let Ok((client, _)) = listener.accept().await {
-                    tokio::spawn(carry(client, upstream.clone(), armed.clone(), seen.clone()));
+                    tokio::spawn(carry(
+                        client,
+                        upstream.clone(),
+                        armed.clone(),
+                        seen.clone(),
+                        released.clone(),
+                    ));
                 }
             }
         });
@@ -53,6 +86,7 @@ impl Wire {
         Self {
             armed,
             seen,
+            released,
             pool: PgPoolOptions::new()
                 .max_connections(6)
                 .connect_with(through)
@@ -72,13 +106,34 @@ impl Wire {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
+    /// Lets go on what is held.
+    pub(crate) fn release(&self) {
+        self.released.notify_one();
+    }
+
+    /// Waits until what was asked for has happened.
+    pub(crate) async fn until_cut(&self) {
+        in_time(async {
+            while !self.is_cut() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+    }
+
     /// Whether the cut that was asked for has happened.
     pub(crate) fn is_cut(&self) -> bool {
         self.armed.lock().unwrap().is_none()
     }
 }
 
-async fn carry(mut client: TcpStream, upstream: String, armed: Armed, seen: Seen) -> Option<()> {
+async fn carry(
+    mut client: TcpStream,
+    upstream: String,
+    armed: Armed,
+    seen: Seen,
+    released: Arc<Notify>,
+) -> Option<()> {
     let mut server = TcpStream::connect(upstream).await.ok()?;
     let mut frames = Frames::default();
     let (mut asked, mut answered) = (vec![0; 65536], vec![0; 65536]);
@@ -95,6 +150,19 @@ async fn carry(mut client: TcpStream, upstream: String, armed: Armed, seen: Seen
                 match cut {
                     Some((_, Cut::Before)) => return None,
                     Some((_, Cut::Hang)) => std::future::pending().await,
+                    Some((_, Cut::Hold)) => {
+                        released.notified().await;
+                        server.write_all(chunk).await.ok()?;
+                    }
+                    Some((_, Cut::Warn)) => {
+                        server.write_all(chunk).await.ok()?;
+                        // Nothing of the answer was asked for before, so it begins with a whole message.
+                        server.readable().await.ok()?;
+                        let length = u32::try_from(WARNING.len() + 4).ok()?;
+                        client.write_all(b"N").await.ok()?;
+                        client.write_all(&length.to_be_bytes()).await.ok()?;
+                        client.write_all(WARNING).await.ok()?;
+                    }
                     Some((_, Cut::After)) => {
                         server.write_all(chunk).await.ok()?;
                         // Postgres answers only after it has committed.

@@ -5,10 +5,8 @@ use serde_json::{Value, json};
 use server::reward_provider::Mode;
 use sqlx::PgPool;
 
-use crate::{
-    process::{Server, count, until},
-    redemptions::{BUY, PATH, Shop, WRONG_BALANCES, earn, reset, server},
-};
+use super::{BUY, PATH, Shop, WRONG_BALANCES, earn, reset, server};
+use crate::process::{Server, count, until};
 
 const UNKNOWN: &str = "SELECT count(*) FROM idempotency_record WHERE state = 'UNKNOWN'";
 const OPEN_HOLDS: &str = "SELECT count(*) FROM redemption_hold WHERE state = 'open'";
