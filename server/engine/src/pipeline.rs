@@ -20,9 +20,11 @@ const TRIES_AGAIN: usize = 3;
 /// The first pause between tries; each next is three times as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
+type Running<O> = BoxFuture<'static, Result<Vec<O>, StoreError>>;
+
 /// How sets are run.
 struct Sets<I, O> {
-    run: Box<dyn Fn(Arc<[I]>) -> BoxFuture<'static, Result<Vec<O>, StoreError>> + Send + Sync>,
+    run: Box<dyn Fn(Arc<[I]>) -> Running<O> + Send + Sync>,
     /// How long one may take.
     patience: Duration,
 }
@@ -57,7 +59,7 @@ where
     /// handle is dropped and its queue is empty.
     pub(crate) fn start<F>(sets_at_once: usize, patience: Duration, run: F) -> Self
     where
-        F: Fn(Arc<[I]>) -> BoxFuture<'static, Result<Vec<O>, StoreError>> + Send + Sync + 'static,
+        F: Fn(Arc<[I]>) -> Running<O> + Send + Sync + 'static,
     {
         let (queue, jobs) = mpsc::channel(QUEUE);
         tokio::spawn(drive(
