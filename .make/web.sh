@@ -41,7 +41,8 @@ half() {
     cargo rustc "${args[@]}" --profile wasm-release
     "$bindgen" --target web --no-typescript --out-dir "$new" --out-name "$2" \
         "$target/wasm32-unknown-unknown/wasm-release/app.wasm"
-    "$wasm_opt" -Oz --converge "$new/$2_bg.wasm" -o "$new/small.wasm"
+    # -Os and not -Oz: larger before the compression, smaller after it.
+    "$wasm_opt" -Os --converge --reorder-functions --reorder-locals --strip-producers "$new/$2_bg.wasm" -o "$new/small.wasm"
     mv "$new/small.wasm" "$new/$2_bg.wasm"
 }
 

@@ -22,37 +22,37 @@ const SERIES: [Series; 6] = [
     Series {
         class: "bucket-new",
         swatch: "swatch swatch-new",
-        name: |w| w.bucket_new,
+        name: |w| w.ops.bucket_new,
         read: |c| c.new,
     },
     Series {
         class: "bucket-reused",
         swatch: "swatch swatch-reused",
-        name: |w| w.bucket_reused,
+        name: |w| w.ops.bucket_reused,
         read: |c| c.reused,
     },
     Series {
         class: "bucket-processing",
         swatch: "swatch swatch-processing",
-        name: |w| w.bucket_processing,
+        name: |w| w.ops.bucket_processing,
         read: |c| c.processing,
     },
     Series {
         class: "bucket-unknown",
         swatch: "swatch swatch-unknown",
-        name: |w| w.bucket_unknown,
+        name: |w| w.ops.bucket_unknown,
         read: |c| c.unknown,
     },
     Series {
         class: "bucket-conflict",
         swatch: "swatch swatch-conflict",
-        name: |w| w.bucket_conflict,
+        name: |w| w.ops.bucket_conflict,
         read: |c| c.constraint_conflict,
     },
     Series {
         class: "bucket-mismatch",
         swatch: "swatch swatch-mismatch",
-        name: |w| w.bucket_mismatch,
+        name: |w| w.ops.bucket_mismatch,
         read: |c| c.mismatch,
     },
 ];
@@ -85,7 +85,7 @@ pub(crate) fn Arrivals(
     let label = Signal::derive(move || {
         let step = words.duration(view.with(|view| i64::from(view.window.step_minutes()) * 60));
         fill(
-            words.arrivals_summary,
+            words.ops.arrivals_summary,
             &[
                 ("n", &grouped(sum.get())),
                 ("max", &grouped(most.get())),
@@ -111,10 +111,10 @@ pub(crate) fn Arrivals(
             <li><span class=s.swatch></span> {(s.name)(words)} " " <span class="number">{move || grouped(n.get())}</span></li>
         }
     });
-    let empty = move || (sum.get() == 0).then(|| view! { <Empty text=words.arrivals_empty/> });
+    let empty = move || (sum.get() == 0).then(|| view! { <Empty text=words.ops.arrivals_empty/> });
     view! {
         <section class="box arrivals" aria-labelledby="arrivals">
-            <h2 id="arrivals">{words.arrivals_title}</h2>
+            <h2 id="arrivals">{words.ops.arrivals_title}</h2>
             <div class="chart">
                 <div class="chart-scale quiet number" aria-hidden="true">
                     {[4, 3, 2, 1].map(|quarter| view! { <span>{move || grouped(top.get() / 4 * quarter)}</span> })}
@@ -126,7 +126,7 @@ pub(crate) fn Arrivals(
             <p class="chart-reading number" role="status">{reading}</p>
             <ul class="legend">{legend.collect_view()}</ul>
             <details>
-                <summary>{words.arrivals_table}</summary>
+                <summary>{words.ops.arrivals_table}</summary>
                 <Numbers view=view/>
             </details>
         </section>
@@ -169,7 +169,7 @@ fn Numbers(view: RwSignal<PanelView>) -> impl IntoView {
     view! {
         <div class="scroll" role="region" tabindex="0" aria-labelledby="arrivals">
             <table class="plain-table">
-                <thead><tr><th scope="col">{words.arrivals_from}</th>{heads.collect_view()}</tr></thead>
+                <thead><tr><th scope="col">{words.ops.arrivals_from}</th>{heads.collect_view()}</tr></thead>
                 <tbody>{rows}</tbody>
             </table>
         </div>

@@ -13,32 +13,36 @@ type Read = fn(&Numbers) -> i64;
 
 /// Every counter that has no tile.
 const ROWS: [(&str, Name, Read); 8] = [
-    ("unknown", |w| w.counter_unknown, |c| c.unknown),
-    ("mismatch", |w| w.counter_mismatch, |c| c.mismatch),
+    ("unknown", |w| w.ops.counter_unknown, |c| c.unknown),
+    ("mismatch", |w| w.ops.counter_mismatch, |c| c.mismatch),
     (
         "failed_final",
-        |w| w.counter_failed_final,
+        |w| w.ops.counter_failed_final,
         |c| c.failed_final,
     ),
     (
         "failed_retryable",
-        |w| w.counter_failed_retryable,
+        |w| w.ops.counter_failed_retryable,
         |c| c.failed_retryable,
     ),
     (
         "timeout_after_success",
-        |w| w.counter_timeout_after_success,
+        |w| w.ops.counter_timeout_after_success,
         |c| c.timeout_after_success,
     ),
-    ("compensated", |w| w.counter_compensated, |c| c.compensated),
+    (
+        "compensated",
+        |w| w.ops.counter_compensated,
+        |c| c.compensated,
+    ),
     (
         "front_lock_expired_suspected",
-        |w| w.counter_lock_expired,
+        |w| w.ops.counter_lock_expired,
         |c| c.front_lock_expired_suspected,
     ),
     (
         "front_lock_release_mismatch",
-        |w| w.counter_lock_mismatch,
+        |w| w.ops.counter_lock_mismatch,
         |c| c.front_lock_release_mismatch,
     ),
 ];
@@ -61,13 +65,13 @@ pub(crate) fn Counters(view: RwSignal<PanelView>) -> impl IntoView {
     });
     view! {
         <section class="box" aria-labelledby="others">
-            <h2 id="others">{words.others_title}</h2>
+            <h2 id="others">{words.ops.others_title}</h2>
             <table class="plain-table">
                 <thead>
                     <tr>
-                        <th scope="col">{words.column_counter}</th>
-                        <th scope="col" class="number">{words.column_window}</th>
-                        <th scope="col" class="number">{words.column_total}</th>
+                        <th scope="col">{words.ops.column_counter}</th>
+                        <th scope="col" class="number">{words.ops.column_window}</th>
+                        <th scope="col" class="number">{words.ops.column_total}</th>
                     </tr>
                 </thead>
                 <tbody>{rows.collect_view()}</tbody>
@@ -124,22 +128,23 @@ pub(super) fn milliseconds(ms: f64) -> String {
 pub(crate) fn Shares(view: RwSignal<PanelView>) -> impl IntoView {
     let words = words();
     let latency = Memo::new(move |_| view.with(|view| view.latency_ms));
-    let text =
-        move |value: Option<f64>| value.map_or_else(|| words.latency_none.to_owned(), milliseconds);
+    let text = move |value: Option<f64>| {
+        value.map_or_else(|| words.ops.latency_none.to_owned(), milliseconds)
+    };
     let share =
-        move |value: Option<f64>| value.map_or_else(|| words.latency_none.to_owned(), percent);
+        move |value: Option<f64>| value.map_or_else(|| words.ops.latency_none.to_owned(), percent);
     let counters = Memo::new(move |_| view.with(|view| view.counters));
-    let reference = fill(words.reference, &[("n", &percent(COMPENSATION_SHARE))]);
+    let reference = fill(words.ops.reference, &[("n", &percent(COMPENSATION_SHARE))]);
     view! {
         <section class="box shares" aria-labelledby="shares">
-            <h2 id="shares" class="visually-hidden">{words.shares_title}</h2>
+            <h2 id="shares" class="visually-hidden">{words.ops.shares_title}</h2>
             <dl class="facts">
-                <div><dt>{words.success_title}</dt><dd class="number" data-value="success">{move || share(counters.get().success_share())}</dd></div>
+                <div><dt>{words.ops.success_title}</dt><dd class="number" data-value="success">{move || share(counters.get().success_share())}</dd></div>
                 <div>
-                    <dt>{words.compensation_title}</dt>
+                    <dt>{words.ops.compensation_title}</dt>
                     <dd class="number">{move || share(counters.get().compensation_share())} " " <span class="quiet">{reference}</span></dd>
                 </div>
-                <div><dt>{words.latency_title} " p50"</dt><dd class="number">{move || text(latency.get().p50)}</dd></div>
+                <div><dt>{words.ops.latency_title} " p50"</dt><dd class="number">{move || text(latency.get().p50)}</dd></div>
                 <div><dt>"p95"</dt><dd class="number">{move || text(latency.get().p95)}</dd></div>
                 <div><dt>"p99"</dt><dd class="number">{move || text(latency.get().p99)}</dd></div>
             </dl>
@@ -156,7 +161,7 @@ fn ByAction(view: RwSignal<PanelView>) -> impl IntoView {
             view.by_action
                 .iter()
                 .map(|row| {
-                    let none = || words.latency_none.to_owned();
+                    let none = || words.ops.latency_none.to_owned();
                     let share = row.counters.duplicate_share().map_or_else(none, percent);
                     let flow = |ms: Option<f64>| ms.map_or_else(none, milliseconds);
                     view! {
@@ -173,14 +178,14 @@ fn ByAction(view: RwSignal<PanelView>) -> impl IntoView {
         })
     };
     view! {
-        <div class="scroll" role="group" tabindex="0" aria-label=words.by_action_title>
-        <table class="plain-table" aria-label=words.by_action_title>
+        <div class="scroll" role="group" tabindex="0" aria-label=words.ops.by_action_title>
+        <table class="plain-table" aria-label=words.ops.by_action_title>
             <thead>
                 <tr>
-                    <th scope="col">{words.column_action}</th>
-                    <th scope="col" class="number">{words.column_arrivals}</th>
-                    <th scope="col" class="number">{words.column_duplicates}</th>
-                    <th scope="col" class="number">{words.flow_title} " p50"</th>
+                    <th scope="col">{words.ops.column_action}</th>
+                    <th scope="col" class="number">{words.ops.column_arrivals}</th>
+                    <th scope="col" class="number">{words.ops.column_duplicates}</th>
+                    <th scope="col" class="number">{words.ops.flow_title} " p50"</th>
                     <th scope="col" class="number">"p95"</th>
                 </tr>
             </thead>

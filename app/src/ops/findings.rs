@@ -17,15 +17,15 @@ pub(crate) fn Findings(view: RwSignal<PanelView>) -> impl IntoView {
     let list = move || {
         let (found, window) = found.get();
         if found.is_empty() {
-            return view! { <p class="quiet">{words.findings_none}</p> }.into_any();
+            return view! { <p class="quiet">{words.ops.findings_none}</p> }.into_any();
         }
         let items = found.into_iter().map(|symptom| {
-            let threshold = fill(words.threshold, &[("n", &measure(symptom.threshold))]);
+            let threshold = fill(words.ops.threshold, &[("n", &measure(symptom.threshold))]);
             view! {
                 <li data-finding=symptom.kind.as_ref().to_owned()>
                     {sentence(&symptom, words)} " "
                     <span class="quiet">{threshold}</span>
-                    {rows_of(&symptom, window).map(|href| view! { " · " <a href=href>{words.findings_rows}</a> })}
+                    {rows_of(&symptom, window).map(|href| view! { " · " <a href=href>{words.ops.findings_rows}</a> })}
                 </li>
             }
         });
@@ -33,7 +33,7 @@ pub(crate) fn Findings(view: RwSignal<PanelView>) -> impl IntoView {
     };
     view! {
         <section class="box" aria-labelledby="findings">
-            <h2 id="findings">{words.findings_title}</h2>
+            <h2 id="findings">{words.ops.findings_title}</h2>
             {list}
         </section>
     }
@@ -41,16 +41,16 @@ pub(crate) fn Findings(view: RwSignal<PanelView>) -> impl IntoView {
 
 fn sentence(symptom: &Symptom, words: &'static Words) -> String {
     let text = match symptom.kind {
-        SymptomKind::Stuck => words.find_stuck,
-        SymptomKind::Approvals => words.find_approvals,
-        SymptomKind::Reuse => words.find_reuse,
-        SymptomKind::Conflict => words.find_conflict,
-        SymptomKind::FrontLock => words.find_lock,
-        SymptomKind::Compensated => words.find_compensated,
-        SymptomKind::Failed => words.find_failed,
-        SymptomKind::Mismatch => words.find_mismatch,
-        SymptomKind::Timeout => words.find_timeout,
-        SymptomKind::Slow => words.find_slow,
+        SymptomKind::Stuck => words.ops.find_stuck,
+        SymptomKind::Approvals => words.ops.find_approvals,
+        SymptomKind::Reuse => words.ops.find_reuse,
+        SymptomKind::Conflict => words.ops.find_conflict,
+        SymptomKind::FrontLock => words.ops.find_lock,
+        SymptomKind::Compensated => words.ops.find_compensated,
+        SymptomKind::Failed => words.ops.find_failed,
+        SymptomKind::Mismatch => words.ops.find_mismatch,
+        SymptomKind::Timeout => words.ops.find_timeout,
+        SymptomKind::Slow => words.ops.find_slow,
     };
     fill(
         text,
@@ -61,7 +61,7 @@ fn sentence(symptom: &Symptom, words: &'static Words) -> String {
                 "flow",
                 &symptom
                     .flow_ms
-                    .map_or_else(|| words.latency_none.to_owned(), milliseconds),
+                    .map_or_else(|| words.ops.latency_none.to_owned(), milliseconds),
             ),
         ],
     )

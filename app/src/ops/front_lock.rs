@@ -20,9 +20,9 @@ pub(super) fn FrontLock(live: Live) -> impl IntoView {
     move || match health.get() {
         FrontLockHealth::Off => None,
         FrontLockHealth::Ok => {
-            Some(view! { <p class="quiet">{words.front_lock_ok}</p> }.into_any())
+            Some(view! { <p class="quiet">{words.ops.front_lock_ok}</p> }.into_any())
         }
-        FrontLockHealth::Degraded => away(words.front_lock_degraded),
-        FrontLockHealth::Refusing => away(words.front_lock_refusing),
+        FrontLockHealth::Degraded => away(words.ops.front_lock_degraded),
+        FrontLockHealth::Refusing => away(words.ops.front_lock_refusing),
     }
 }

@@ -34,30 +34,30 @@ pub(crate) fn Glance(live: Live) -> impl IntoView {
     });
     let waiting = move || {
         let n = gauges.get().awaiting_approval;
-        let text = fill(words.glance_waiting, &[("n", &grouped(n))]);
+        let text = fill(words.ops.glance_waiting, &[("n", &grouped(n))]);
         (n > 0).then(|| view! { " " <a href="/approvals">{text}</a> })
     };
     let health = move || {
         match gauges.get() {
         _ if !is_known.get() => view! {
-            <p class="health health-unsure">{icon(Shape::Question)} <strong>{words.glance_unsure}</strong></p>
+            <p class="health health-unsure">{icon(Shape::Question)} <strong>{words.ops.glance_unsure}</strong></p>
         }
         .into_any(),
         gauges if gauges.stuck == 0 && refuses.get() => view! {
-            <p class="health health-stuck">{icon(Shape::Clock)} <strong>{words.glance_refuses}</strong> {waiting()}</p>
+            <p class="health health-stuck">{icon(Shape::Clock)} <strong>{words.ops.glance_refuses}</strong> {waiting()}</p>
         }
         .into_any(),
         gauges if gauges.stuck == 0 => view! {
-            <p class="health health-clear">{icon(Shape::Check)} <strong>{words.glance_clear}</strong> {waiting()}</p>
+            <p class="health health-clear">{icon(Shape::Check)} <strong>{words.ops.glance_clear}</strong> {waiting()}</p>
         }
         .into_any(),
         gauges => {
             let age = words.duration(gauges.oldest_stuck_seconds);
-            let text = fill(words.glance_stuck, &[("n", &grouped(gauges.stuck)), ("age", &age)]);
+            let text = fill(words.ops.glance_stuck, &[("n", &grouped(gauges.stuck)), ("age", &age)]);
             view! {
                 <p class="health health-stuck">
                     {icon(Shape::Clock)} <strong>{text}</strong> " "
-                    <a href="#stuck" rel="external">{words.glance_see}</a> {waiting()}
+                    <a href="#stuck" rel="external">{words.ops.glance_see}</a> {waiting()}
                 </p>
             }
             .into_any()
@@ -65,7 +65,7 @@ pub(crate) fn Glance(live: Live) -> impl IntoView {
     }
     };
     view! {
-        <section class="glance" aria-label=words.panel_title>
+        <section class="glance" aria-label=words.ops.panel_title>
             <div class="glance-health" role="status">{health} <FrontLock live=live/></div>
             <Pulse live=live/>
             <Windows live=live/>
@@ -101,7 +101,7 @@ fn Pulse(live: Live) -> impl IntoView {
             <span class="pulse-state" role="status">{move || stream_word(live.stream.get(), words)}</span>
             <span class="quiet number pulse-age">{text}</span>
             <button class="plain" type="button" aria-pressed=pressed on:click=move |_| live.paused.update(|p| *p = !*p)>
-                {move || if live.paused.get() { words.resume } else { words.pause }}
+                {move || if live.paused.get() { words.resume } else { words.ops.pause }}
             </button>
         </div>
     }
@@ -110,20 +110,20 @@ fn Pulse(live: Live) -> impl IntoView {
 const fn stream_word(stream: Stream, words: &'static Words) -> &'static str {
     match stream {
         Stream::Off => words.live_off,
-        Stream::Connecting => words.live_connecting,
+        Stream::Connecting => words.ops.live_connecting,
         Stream::Open => words.live_open,
         Stream::Lost => words.live_lost,
-        Stream::Paused => words.live_paused,
+        Stream::Paused => words.ops.live_paused,
     }
 }
 
 /// The word for a window.
 pub(in crate::ops) const fn window_word(window: Window, words: &'static Words) -> &'static str {
     match window {
-        Window::FiveMinutes => words.window_5m,
-        Window::OneHour => words.window_1h,
-        Window::OneDay => words.window_24h,
-        Window::OneWeek => words.window_7d,
+        Window::FiveMinutes => words.ops.window_5m,
+        Window::OneHour => words.ops.window_1h,
+        Window::OneDay => words.ops.window_24h,
+        Window::OneWeek => words.ops.window_7d,
     }
 }
 
@@ -136,5 +136,5 @@ fn Windows(live: Live) -> impl IntoView {
             <a href=format!("/panel?window={window}") aria-current=current>{window_word(window, words)}</a>
         }
     });
-    view! { <nav class="choices" aria-label=words.window_label>{links.collect_view()}</nav> }
+    view! { <nav class="choices" aria-label=words.ops.window_label>{links.collect_view()}</nav> }
 }

@@ -69,7 +69,7 @@ pub(crate) fn Keys() -> impl IntoView {
         on_cleanup(move || handle.remove());
     });
     // "g r=records · …": which keys, and what they do.
-    let lines = words.help_text.split(" · ").filter_map(|line| {
+    let lines = words.ops.help_text.split(" · ").filter_map(|line| {
         let (keys, what) = line.split_once('=')?;
         let keys: Vec<_> = keys
             .split(' ')
@@ -79,9 +79,9 @@ pub(crate) fn Keys() -> impl IntoView {
     });
     view! {
         <dialog class="help" node_ref=dialog aria-labelledby="help">
-            <h2 id="help">{words.help_title}</h2>
+            <h2 id="help">{words.ops.help_title}</h2>
             <dl>{lines.collect_view()}</dl>
-            <form method="dialog"><button class="plain">{words.close}</button></form>
+            <form method="dialog"><button class="plain">{words.ops.close}</button></form>
         </dialog>
     }
 }

@@ -36,9 +36,9 @@ pub(crate) fn PanelPage() -> impl IntoView {
     let view = Resource::new(move || window.get(), panel);
     let stuck = Resource::new(|| (), |()| list_stuck_records());
     view! {
-        <leptos_meta::Title text=format!("{} · {}", words().panel_title, words().product)/>
+        <leptos_meta::Title text=format!("{} · {}", words().ops.panel_title, words().product)/>
         <div class="page panel">
-            <h1 class="visually-hidden">{words().panel_title}</h1>
+            <h1 class="visually-hidden">{words().ops.panel_title}</h1>
             <Transition fallback=|| view! { <Skeleton lines=14/> }>
                 {move || Suspend::new(async move {
                     let account = account.await.ok().flatten();

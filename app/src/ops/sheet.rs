@@ -152,7 +152,7 @@ fn Paper(first: Sheet, address: (String, String)) -> impl IntoView {
         <div class="page">
             <div class="newer" role="status">
                 <Show when=move || newer.with(Option::is_some)>
-                    <button type="button" class="plain" on:click=show>{words().sheet_newer}</button>
+                    <button type="button" class="plain" on:click=show>{words().ops.sheet_newer}</button>
                 </Show>
             </div>
             <div node_ref=node class=class on:click=copy inner_html=first.html></div>

@@ -122,27 +122,27 @@ pub(crate) fn StuckTable(
     let empty = move || {
         none.get().then(|| {
             let age = words.duration(view.with_untracked(|view| view.stuck_after_seconds));
-            view! { <Empty text=fill(words.stuck_empty, &[("age", &age)])/> }
+            view! { <Empty text=fill(words.ops.stuck_empty, &[("age", &age)])/> }
         })
     };
     let cut = move || {
         more.get().then(|| {
-            let text = fill(words.stuck_more, &[("n", &MAX_STUCK.to_string())]);
-            view! { <p class="quiet">{text} " " <a href="/records?stuck=true">{words.glance_see}</a></p> }
+            let text = fill(words.ops.stuck_more, &[("n", &MAX_STUCK.to_string())]);
+            view! { <p class="quiet">{text} " " <a href="/records?stuck=true">{words.ops.glance_see}</a></p> }
         })
     };
     let news = move || {
         let (new, gone) = news.get();
         (new + gone > 0).then(|| {
             let numbers = [("new", &*new.to_string()), ("gone", &*gone.to_string())];
-            let text = fill(words.stuck_news, &numbers);
+            let text = fill(words.ops.stuck_news, &numbers);
             view! { <button type="button" class="plain" on:click=move |_| rows.show()>{text}</button> }
         })
     };
     view! {
         <section class="box stuck" id="stuck" aria-labelledby="stuck-title" tabindex="-1">
             <div class="box-head">
-                <h2 id="stuck-title">{words.stuck_title}</h2>
+                <h2 id="stuck-title">{words.ops.stuck_title}</h2>
                 <div class="news-line" role="status">{news}</div>
             </div>
             <Filter view=view hidden=none/>
@@ -151,16 +151,16 @@ pub(crate) fn StuckTable(
             <table class="records" role="table" aria-labelledby="stuck-title" hidden=move || none.get()>
                 <thead role="rowgroup">
                     <tr role="row">
-                        {acts.then(|| view! { <th role="columnheader" scope="col" class="cell-pick"><span class="visually-hidden">{words.pick}</span></th> })}
-                        <th role="columnheader" scope="col" class="cell-state">{words.column_state}</th>
-                        <th role="columnheader" scope="col" class="cell-key">{words.column_key}</th>
-                        <th role="columnheader" scope="col" class="cell-subject">{words.column_subject}</th>
-                        <th role="columnheader" scope="col" class="cell-action">{words.column_action}</th>
-                        <th role="columnheader" scope="col" class="number">{words.column_attempt}</th>
-                        <th role="columnheader" scope="col" class="number cell-age">{words.column_age}</th>
-                        <th role="columnheader" scope="col" class="cell-seen">{words.column_seen}</th>
-                        <th role="columnheader" scope="col" class="number">{words.column_arrivals}</th>
-                        {acts.then(|| view! { <th role="columnheader" scope="col" class="cell-act">{words.look_and_act}</th> })}
+                        {acts.then(|| view! { <th role="columnheader" scope="col" class="cell-pick"><span class="visually-hidden">{words.ops.pick}</span></th> })}
+                        <th role="columnheader" scope="col" class="cell-state">{words.ops.column_state}</th>
+                        <th role="columnheader" scope="col" class="cell-key">{words.ops.column_key}</th>
+                        <th role="columnheader" scope="col" class="cell-subject">{words.ops.column_subject}</th>
+                        <th role="columnheader" scope="col" class="cell-action">{words.ops.column_action}</th>
+                        <th role="columnheader" scope="col" class="number">{words.ops.column_attempt}</th>
+                        <th role="columnheader" scope="col" class="number cell-age">{words.ops.column_age}</th>
+                        <th role="columnheader" scope="col" class="cell-seen">{words.ops.column_seen}</th>
+                        <th role="columnheader" scope="col" class="number">{words.ops.column_arrivals}</th>
+                        {acts.then(|| view! { <th role="columnheader" scope="col" class="cell-act">{words.ops.look_and_act}</th> })}
                     </tr>
                 </thead>
                 <tbody role="rowgroup">
@@ -169,8 +169,8 @@ pub(crate) fn StuckTable(
             </table>
             {acts.then(|| view! {
                 <div class="action-bar">
-                    <span class="picked">{words.picked}</span>
-                    <button class="primary">{words.act_on_picked}</button>
+                    <span class="picked">{words.ops.picked}</span>
+                    <button class="primary">{words.ops.act_on_picked}</button>
                 </div>
             })}
             </form>
@@ -196,10 +196,10 @@ fn Filter(view: RwSignal<PanelView>, hidden: Memo<bool>) -> impl IntoView {
     view! {
         <form method="get" action="/records" class="filter" role="search" aria-label=words.filter hidden=move || hidden.get()>
             <input type="hidden" name="stuck" value="true"/>
-            <label class="filter-wide"><span>{words.search_records}</span><input name="q" autocomplete="off" spellcheck="false"/></label>
-            <label><span>{words.column_state}</span><select name="state">{any()} {states}</select></label>
-            <label><span>{words.column_action}</span><select name="action">{any()} {actions}</select></label>
-            <label><span>{words.column_subject}</span><input name="subject" autocomplete="off" spellcheck="false"/></label>
+            <label class="filter-wide"><span>{words.ops.search_records}</span><input name="q" autocomplete="off" spellcheck="false"/></label>
+            <label><span>{words.ops.column_state}</span><select name="state">{any()} {states}</select></label>
+            <label><span>{words.ops.column_action}</span><select name="action">{any()} {actions}</select></label>
+            <label><span>{words.ops.column_subject}</span><input name="subject" autocomplete="off" spellcheck="false"/></label>
             <div class="filter-do"><button class="button plain">{words.filter}</button></div>
         </form>
     }
@@ -213,7 +213,7 @@ fn Row(id: String, page: RwSignal<RecordPage>, acts: bool) -> impl IntoView {
     let href = format!("/records/{id}");
     let act = href.clone();
     let pick = acts.then(|| {
-        let label = fill(words.pick_one, &[("id", &id)]);
+        let label = fill(words.ops.pick_one, &[("id", &id)]);
         view! { <td role="cell" class="cell-pick"><input type="checkbox" name="id" value=id.clone() aria-label=label/></td> }
     });
     let newest =
@@ -236,7 +236,7 @@ fn Row(id: String, page: RwSignal<RecordPage>, acts: bool) -> impl IntoView {
     };
     let stuck_for = move || {
         if is_gone.get() {
-            view! { <span class="quiet">{words.no_longer_stuck}</span> }.into_any()
+            view! { <span class="quiet">{words.ops.no_longer_stuck}</span> }.into_any()
         } else {
             view! { <StuckBadge seconds=age/> <AgeBar seconds=age oldest=oldest/> }.into_any()
         }
@@ -245,17 +245,17 @@ fn Row(id: String, page: RwSignal<RecordPage>, acts: bool) -> impl IntoView {
         view! {
             <tr role="row" data-record=data_id class=move || if is_gone.get() { "is-gone" } else { "" }>
                 {pick}
-                <td role="cell" class="cell-state" data-label=words.column_state>
+                <td role="cell" class="cell-state" data-label=words.ops.column_state>
                     {move || state.get().map(|state| view! { <StateBadge state=state/> })}
                 </td>
-                <td role="cell" class="cell-key" data-label=words.column_key><a href=href><CutKey key=key/></a></td>
-                <td role="cell" class="cell-subject" data-label=words.column_subject>{subject}</td>
-                <td role="cell" class="cell-action" data-label=words.column_action><code>{action}</code></td>
-                <td role="cell" class="number" data-label=words.column_attempt>{number(|r| r.attempt.to_string())}</td>
-                <td role="cell" class="number cell-age" data-label=words.column_age>{stuck_for}</td>
-                <td role="cell" class="cell-seen" data-label=words.column_seen><Ago at=created_at/></td>
-                <td role="cell" class="number" data-label=words.column_arrivals>{number(|r| grouped(r.arrivals))}</td>
-                {acts.then(|| view! { <td role="cell" class="cell-act"><a class="button plain" href=act>{words.look_and_act}</a></td> })}
+                <td role="cell" class="cell-key" data-label=words.ops.column_key><a href=href><CutKey key=key/></a></td>
+                <td role="cell" class="cell-subject" data-label=words.ops.column_subject>{subject}</td>
+                <td role="cell" class="cell-action" data-label=words.ops.column_action><code>{action}</code></td>
+                <td role="cell" class="number" data-label=words.ops.column_attempt>{number(|r| r.attempt.to_string())}</td>
+                <td role="cell" class="number cell-age" data-label=words.ops.column_age>{stuck_for}</td>
+                <td role="cell" class="cell-seen" data-label=words.ops.column_seen><Ago at=created_at/></td>
+                <td role="cell" class="number" data-label=words.ops.column_arrivals>{number(|r| grouped(r.arrivals))}</td>
+                {acts.then(|| view! { <td role="cell" class="cell-act"><a class="button plain" href=act>{words.ops.look_and_act}</a></td> })}
             </tr>
         }
     })

@@ -18,16 +18,16 @@ pub(crate) fn Tiles(
     let words = words();
     let stuck_after = view.with_untracked(|view| view.stuck_after_seconds);
     let stuck_hint = fill(
-        words.tile_stuck_hint,
+        words.ops.tile_stuck_hint,
         &[("age", &words.duration(stuck_after))],
     );
     view! {
-        <section class="tiles" aria-label=words.headline_counters>
-            <Tile view=view step=step name="new" label=words.tile_new hint=words.tile_new_hint read=|c| c.new/>
-            <Tile view=view step=step name="reused" label=words.tile_reused hint=words.tile_reused_hint read=|c| c.reused/>
-            <Tile view=view step=step name="processing" label=words.tile_processing hint=words.tile_processing_hint read=|c| c.processing/>
+        <section class="tiles" aria-label=words.ops.headline_counters>
+            <Tile view=view step=step name="new" label=words.ops.tile_new hint=words.ops.tile_new_hint read=|c| c.new/>
+            <Tile view=view step=step name="reused" label=words.ops.tile_reused hint=words.ops.tile_reused_hint read=|c| c.reused/>
+            <Tile view=view step=step name="processing" label=words.ops.tile_processing hint=words.ops.tile_processing_hint read=|c| c.processing/>
             <StuckTile view=view hint=stuck_hint/>
-            <Tile view=view step=step name="constraint_conflict" label=words.tile_conflict hint=words.tile_conflict_hint read=|c| c.constraint_conflict/>
+            <Tile view=view step=step name="constraint_conflict" label=words.ops.tile_conflict hint=words.ops.tile_conflict_hint read=|c| c.constraint_conflict/>
         </section>
     }
 }
@@ -70,7 +70,7 @@ fn Tile(
             }
             None => {
                 let rate = number.get() as f64 / f64::from(minutes.get());
-                fill(words.per_minute, &[("n", &rate_text(rate))]).into_any()
+                fill(words.ops.per_minute, &[("n", &rate_text(rate))]).into_any()
             }
         }
     };
@@ -80,7 +80,7 @@ fn Tile(
             <p class="tile-number number" data-value="window">{move || grouped(number.get())}</p>
             <p class="quiet number">{rate}</p>
             <Sparkline values=course at=step/>
-            <p class="quiet number" data-value="total">{move || fill(words.total, &[("n", &grouped(total.get()))])}</p>
+            <p class="quiet number" data-value="total">{move || fill(words.ops.total, &[("n", &grouped(total.get()))])}</p>
         </article>
     }
 }
@@ -91,16 +91,16 @@ fn StuckTile(view: RwSignal<PanelView>, hint: String) -> impl IntoView {
     let words = words();
     let gauges = Memo::new(move |_| view.with(|view| view.gauges));
     let oldest = move || match gauges.get() {
-        gauges if gauges.stuck == 0 => words.oldest_none.to_owned(),
+        gauges if gauges.stuck == 0 => words.ops.oldest_none.to_owned(),
         gauges => fill(
-            words.oldest,
+            words.ops.oldest,
             &[("age", &words.duration(gauges.oldest_stuck_seconds))],
         ),
     };
     let in_flight = move || {
         let gauges = gauges.get();
         fill(
-            words.in_flight,
+            words.ops.in_flight,
             &[
                 ("n", &grouped(gauges.processing)),
                 ("m", &grouped(gauges.unknown)),
@@ -116,7 +116,7 @@ fn StuckTile(view: RwSignal<PanelView>, hint: String) -> impl IntoView {
     };
     view! {
         <article class=class data-counter="stuck">
-            <h2><a href="/records?stuck=true">{words.tile_stuck}</a></h2>
+            <h2><a href="/records?stuck=true">{words.ops.tile_stuck}</a></h2>
             <p class="tile-number number" data-value="window">{move || grouped(gauges.get().stuck)}</p>
             <p class="quiet number">{oldest}</p>
             <p class="tile-hint quiet">{hint}</p>

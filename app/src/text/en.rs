@@ -1,18 +1,25 @@
 //! The English words. This file is also the list of the words that there are.
 
 macro_rules! words {
-    ($(#[$meta:meta])* $type:ident $constant:ident; $($name:ident: $text:literal,)*) => {
+    (
+        $(#[$meta:meta])* $type:ident $constant:ident $({ $(#[$when:meta])* $more:ident: $more_type:ty = $value:expr })?;
+        $($name:ident: $text:literal,)*
+    ) => {
         $(#[$meta])*
         #[derive(Debug)]
-        pub(crate) struct $type { $(pub(crate) $name: &'static str,)* }
+        pub(crate) struct $type { $($(#[$when])* pub(crate) $more: $more_type,)? $(pub(crate) $name: &'static str,)* }
 
-        pub(super) const $constant: $type = $type { $($name: $text,)* };
+        $(#[$meta])*
+        pub(super) const $constant: $type = $type { $($(#[$when])* $more: $value,)? $($name: $text,)* };
     };
 }
 
 words! {
     /// Every text of the pages in one language; `{name}` marks a place for a value.
-    Words EN;
+    Words EN {
+        #[cfg(feature = "ops")]
+        ops: &'static OpsWords = &OPS_EN
+    };
     // Frame
     product: "Yici",
     tagline: "One intent, one effect, one answer.",
@@ -195,6 +202,20 @@ words! {
     news_submitted: "{who} handed in “{what}”",
     news_redeemed: "{who} redeemed “{what}”",
     // Panel
+    live_open: "Live",
+    live_lost: "Reconnecting",
+    live_off: "As of loading",
+    data_age: "Data {age} old",
+    resume: "Go on",
+    filter: "Filter",
+    any: "Any",
+}
+
+words! {
+    /// What only the pages of ops and admins say; a browser loads it with their half alone.
+    #[cfg(feature = "ops")]
+    OpsWords OPS_EN;
+    // Panel
     panel_title: "Panel",
     front_lock_degraded: "The front lock's Redis is away: submissions go on with Postgres alone",
     front_lock_refusing: "The front lock's Redis is away: new keys are refused until it is back",
@@ -203,13 +224,8 @@ words! {
     glance_stuck: "{n} stuck, oldest {age}",
     glance_see: "See them",
     live_connecting: "Connecting",
-    live_open: "Live",
-    live_lost: "Reconnecting",
     live_paused: "Paused",
-    live_off: "As of loading",
-    data_age: "Data {age} old",
     pause: "Pause",
-    resume: "Go on",
     window_label: "Window",
     window_5m: "5 min",
     window_1h: "1 h",
@@ -296,9 +312,7 @@ words! {
     stuck_news: "{new} more stuck, {gone} no longer: show",
     no_longer_stuck: "no longer stuck",
     look_and_act: "Look and act",
-    filter: "Filter",
     search_records: "Key, its beginning, or a trace id",
-    any: "Any",
     pick_one: "Pick record {id}",
     picked: "picked",
     act_on_picked: "Preview what can be done …",

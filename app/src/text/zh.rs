@@ -1,10 +1,14 @@
 //! The Chinese words.
 
 use super::Words;
+#[cfg(feature = "ops")]
+use super::en::OpsWords;
 #[cfg(feature = "ssr")]
 use super::en::SheetWords;
 
 pub(super) const ZH: Words = Words {
+    #[cfg(feature = "ops")]
+    ops: &OPS_ZH,
     // Frame
     product: "一次",
     tagline: "一次意图，一次生效，一个答案。",
@@ -187,6 +191,18 @@ pub(super) const ZH: Words = Words {
     news_submitted: "{who} 提交了“{what}”",
     news_redeemed: "{who} 兑换了“{what}”",
     // Panel
+    live_open: "实时",
+    live_lost: "正在重连",
+    live_off: "载入时的数据",
+    data_age: "数据 {age}前",
+    resume: "继续",
+    filter: "筛选",
+    any: "不限",
+};
+
+#[cfg(feature = "ops")]
+pub(super) const OPS_ZH: OpsWords = OpsWords {
+    // Panel
     panel_title: "面板",
     front_lock_degraded: "前置锁的 Redis 不可用：提交继续，仅由 Postgres 保证",
     front_lock_refusing: "前置锁的 Redis 不可用：恢复之前拒绝新的幂等键",
@@ -195,13 +211,8 @@ pub(super) const ZH: Words = Words {
     glance_stuck: "{n} 条卡住，最久 {age}",
     glance_see: "查看",
     live_connecting: "正在连接",
-    live_open: "实时",
-    live_lost: "正在重连",
     live_paused: "已暂停",
-    live_off: "载入时的数据",
-    data_age: "数据 {age}前",
     pause: "暂停",
-    resume: "继续",
     window_label: "时间窗",
     window_5m: "5 分钟",
     window_1h: "1 小时",
@@ -288,9 +299,7 @@ pub(super) const ZH: Words = Words {
     stuck_news: "新增卡住 {new} 条，{gone} 条不再卡住：显示",
     no_longer_stuck: "不再卡住",
     look_and_act: "查看并处理",
-    filter: "筛选",
     search_records: "幂等键、键的开头或跟踪号",
-    any: "不限",
     pick_one: "选择记录 {id}",
     picked: "条已选",
     act_on_picked: "预览可做的处理…",

@@ -88,7 +88,7 @@ fn form(filter: &ArrivalFilter) -> impl IntoView + use<> {
             {windows(filter.window)}
             {choice("outcome", own.column_outcome, filter.outcome.map(|o| o.to_string()), outcomes.collect())}
             {choice("defence", own.column_defence, filter.defence.map(|d| d.to_string()), defences.to_vec())}
-            {choice("action", words.column_action, filter.action.clone(), actions.collect())}
+            {choice("action", words.ops.column_action, filter.action.clone(), actions.collect())}
             {do_filter(None)}
         </form>
     }
@@ -100,8 +100,8 @@ fn columns() -> [(&'static str, &'static str); 8] {
         (own.column_at, ""),
         (own.column_outcome, ""),
         (own.column_defence, ""),
-        (words.column_key, ""),
-        (words.column_subject, ""),
+        (words.ops.column_key, ""),
+        (words.ops.column_subject, ""),
         (own.column_client, ""),
         (own.column_trace, ""),
         (own.column_took, "number"),

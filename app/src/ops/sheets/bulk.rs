@@ -78,9 +78,9 @@ fn preview(records: &[RecordDetail]) -> AnyView {
         }
     };
     let columns = [
-        (words.column_state, ""),
-        (words.column_key, ""),
-        (words.column_subject, ""),
+        (words.ops.column_state, ""),
+        (words.ops.column_key, ""),
+        (words.ops.column_subject, ""),
         (own.evidence_title, "wide-cell"),
         (own.column_proposed, ""),
     ];

@@ -37,10 +37,10 @@ pub(super) async fn write_failures(query: &Query) -> Result<Sheet, Fault> {
     };
     let columns = [
         (own.column_at, ""),
-        (words.column_key, ""),
-        (words.column_subject, ""),
-        (words.column_action, ""),
-        (words.column_attempt, "number"),
+        (words.ops.column_key, ""),
+        (words.ops.column_subject, ""),
+        (words.ops.column_action, ""),
+        (words.ops.column_attempt, "number"),
         (own.column_now, ""),
     ];
     let table = list(

@@ -11,12 +11,12 @@ use crate::text::{sheet_words, words};
 pub(super) fn outcome_word(outcome: Bucket) -> &'static str {
     let words = words();
     match outcome {
-        Bucket::New => words.bucket_new,
-        Bucket::Reused => words.bucket_reused,
-        Bucket::Processing => words.bucket_processing,
-        Bucket::Unknown => words.bucket_unknown,
-        Bucket::Mismatch => words.bucket_mismatch,
-        Bucket::ConstraintConflict => words.bucket_conflict,
+        Bucket::New => words.ops.bucket_new,
+        Bucket::Reused => words.ops.bucket_reused,
+        Bucket::Processing => words.ops.bucket_processing,
+        Bucket::Unknown => words.ops.bucket_unknown,
+        Bucket::Mismatch => words.ops.bucket_mismatch,
+        Bucket::ConstraintConflict => words.ops.bucket_conflict,
     }
 }
 

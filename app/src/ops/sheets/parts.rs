@@ -165,7 +165,7 @@ pub(super) fn windows(chosen: Option<Window>) -> impl IntoView {
         .iter()
         .map(|w| (w.to_string(), window_word(*w, words).to_owned()));
     let chosen = chosen.map(|w| w.to_string());
-    choice("window", words.window_label, chosen, options.collect())
+    choice("window", words.ops.window_label, chosen, options.collect())
 }
 
 /// A text within a form.

@@ -111,10 +111,10 @@ fn head(record: &RecordDetail) -> impl IntoView + use<> {
                 <StateBadge state=record.state/>
                 {record.stuck_seconds.map(|seconds| view! { <StuckBadge seconds=seconds/> })}
                 <span><code>{record.action.clone()}</code></span>
-                <span>{words.column_subject} " " <a href=subject>{record.subject_name.clone()}</a></span>
-                <span>{words.column_attempt} " " {record.attempt}</span>
-                <span>{words.column_arrivals} " " {grouped(record.arrival_count)}</span>
-                <span>{words.column_seen} " " {when(&record.created_at, "ago")}</span>
+                <span>{words.ops.column_subject} " " <a href=subject>{record.subject_name.clone()}</a></span>
+                <span>{words.ops.column_attempt} " " {record.attempt}</span>
+                <span>{words.ops.column_arrivals} " " {grouped(record.arrival_count)}</span>
+                <span>{words.ops.column_seen} " " {when(&record.created_at, "ago")}</span>
                 {record.error_code.clone().map(|code| view! { <code>{code}</code> })}
             </p>
         </header>

@@ -159,11 +159,11 @@ fn form(filter: &RecordFilter) -> impl IntoView + use<> {
     ];
     view! {
         <form method="get" action="/records" class="filter" role="search" aria-label=words.filter>
-            {field("q", words.search_records, filter.q.clone(), "filter-wide")}
+            {field("q", words.ops.search_records, filter.q.clone(), "filter-wide")}
             {choice("stuck", own.stuckness, filter.stuck.map(|s| s.to_string()), stuck)}
-            {choice("state", words.column_state, filter.state.map(|s| s.to_string()), states.collect())}
-            {choice("action", words.column_action, filter.action.clone(), actions.collect())}
-            {field("subject", words.column_subject, filter.subject.clone(), "")}
+            {choice("state", words.ops.column_state, filter.state.map(|s| s.to_string()), states.collect())}
+            {choice("action", words.ops.column_action, filter.action.clone(), actions.collect())}
+            {field("subject", words.ops.column_subject, filter.subject.clone(), "")}
             {choice("min_age", own.unfinished_for, filter.min_age.map(|s| s.to_string()), ages.to_vec())}
             // Which counter's rows these are stays, whatever else is asked for.
             {kept("outcome", filter.outcome.map(|o| o.to_string()))}
@@ -187,7 +187,7 @@ fn counted(filter: &RecordFilter) -> impl IntoView + use<> {
             own.with_outcome,
             &[
                 ("outcome", outcome_word(outcome)),
-                ("window", window.unwrap_or(words().window_7d)),
+                ("window", window.unwrap_or(words().ops.window_7d)),
             ],
         )),
         (None, Some(_)) => Some(fill(
@@ -217,17 +217,17 @@ fn table(records: Vec<RecordSummary>, acts: bool, label: &'static str) -> impl I
         <table class="records" role="table" aria-labelledby=label>
             <thead role="rowgroup">
                 <tr role="row">
-                    {acts.then(|| view! { <th role="columnheader" scope="col" class="cell-pick"><span class="visually-hidden">{words.pick}</span></th> })}
-                    <th role="columnheader" scope="col" class="cell-state">{words.column_state}</th>
-                    <th role="columnheader" scope="col" class="cell-key">{words.column_key}</th>
-                    <th role="columnheader" scope="col" class="cell-subject">{words.column_subject}</th>
-                    <th role="columnheader" scope="col" class="cell-action">{words.column_action}</th>
-                    <th role="columnheader" scope="col" class="number">{words.column_attempt}</th>
-                    <th role="columnheader" scope="col" class="number cell-age">{words.column_age}</th>
-                    <th role="columnheader" scope="col" class="cell-seen">{words.column_seen}</th>
-                    <th role="columnheader" scope="col" class="number">{words.column_arrivals}</th>
+                    {acts.then(|| view! { <th role="columnheader" scope="col" class="cell-pick"><span class="visually-hidden">{words.ops.pick}</span></th> })}
+                    <th role="columnheader" scope="col" class="cell-state">{words.ops.column_state}</th>
+                    <th role="columnheader" scope="col" class="cell-key">{words.ops.column_key}</th>
+                    <th role="columnheader" scope="col" class="cell-subject">{words.ops.column_subject}</th>
+                    <th role="columnheader" scope="col" class="cell-action">{words.ops.column_action}</th>
+                    <th role="columnheader" scope="col" class="number">{words.ops.column_attempt}</th>
+                    <th role="columnheader" scope="col" class="number cell-age">{words.ops.column_age}</th>
+                    <th role="columnheader" scope="col" class="cell-seen">{words.ops.column_seen}</th>
+                    <th role="columnheader" scope="col" class="number">{words.ops.column_arrivals}</th>
                     <th role="columnheader" scope="col" class="cell-error">{own.column_error}</th>
-                    {acts.then(|| view! { <th role="columnheader" scope="col" class="cell-act">{words.look_and_act}</th> })}
+                    {acts.then(|| view! { <th role="columnheader" scope="col" class="cell-act">{words.ops.look_and_act}</th> })}
                 </tr>
             </thead>
             <tbody role="rowgroup">{rows.collect_view()}</tbody>
@@ -240,12 +240,13 @@ fn row(record: RecordSummary, acts: bool, place: &str, oldest: i64) -> impl Into
     let open = RecordState::COMPENSABLE.contains(&record.state);
     let href = format!("/records/{}", record.id);
     let act = href.clone();
-    let label = fill(words.pick_one, &[("id", &record.id)]);
+    let label = fill(words.ops.pick_one, &[("id", &record.id)]);
     let subject = address(
         "/records",
         &[("subject", Some(record.subject_name.clone()))],
     );
-    let look = open.then(|| view! { <a class="button plain" href=act>{words.look_and_act}</a> });
+    let look =
+        open.then(|| view! { <a class="button plain" href=act>{words.ops.look_and_act}</a> });
     let pick = acts.then(|| {
         let input = open.then(|| view! { <input type="checkbox" name="id" id=format!("{place}-{}", record.id) value=record.id.clone() aria-label=label/> });
         view! { <td role="cell" class="cell-pick">{input}</td> }
@@ -255,12 +256,12 @@ fn row(record: RecordSummary, acts: bool, place: &str, oldest: i64) -> impl Into
             {pick}
             <td role="cell" class="cell-state"><StateBadge state=record.state/></td>
             <td role="cell" class="cell-key"><a href=href><CutKey key=record.key/></a></td>
-            <td role="cell" class="cell-subject" data-label=words.column_subject><a class="quiet-link" href=subject>{record.subject_name}</a></td>
-            <td role="cell" class="cell-action" data-label=words.column_action><code>{record.action}</code></td>
-            <td role="cell" class="number" data-label=words.column_attempt>{record.attempt}</td>
+            <td role="cell" class="cell-subject" data-label=words.ops.column_subject><a class="quiet-link" href=subject>{record.subject_name}</a></td>
+            <td role="cell" class="cell-action" data-label=words.ops.column_action><code>{record.action}</code></td>
+            <td role="cell" class="number" data-label=words.ops.column_attempt>{record.attempt}</td>
             <td role="cell" class="number cell-age">{record.stuck_seconds.map(|s| view! { <StuckBadge seconds=s/> <AgeBar seconds=s oldest=oldest/> })}</td>
-            <td role="cell" class="cell-seen" data-label=words.column_seen>{when(&record.created_at, "short")}</td>
-            <td role="cell" class="number" data-label=words.column_arrivals>{grouped(record.arrivals)}</td>
+            <td role="cell" class="cell-seen" data-label=words.ops.column_seen>{when(&record.created_at, "short")}</td>
+            <td role="cell" class="number" data-label=words.ops.column_arrivals>{grouped(record.arrivals)}</td>
             <td role="cell" class="cell-error">{record.error_code.map(|code| view! { <code>{code}</code> })}</td>
             {acts.then(|| view! { <td role="cell" class="cell-act">{look}</td> })}
         </tr>
