@@ -62,7 +62,7 @@ pub(super) async fn write(actor: &Actor, query: &Query) -> Result<Sheet, Fault> 
             has_more_stuck.then(|| view! { <a href="/records?stuck=true">{words.all_stuck}</a> });
         view! {
             <section class="box" aria-labelledby="stuck-first">
-                <div class="box-head"><h2 id="stuck-first">{common.stuck_title}</h2>{more}</div>
+                <div class="box-head"><h2 id="stuck-first">{common.ops.stuck_title}</h2>{more}</div>
                 {table(stuck.records, acts, "stuck-first")}
             </section>
         }
@@ -89,8 +89,8 @@ pub(super) async fn write(actor: &Actor, query: &Query) -> Result<Sheet, Fault> 
             </section>
             {acts.then(|| view! {
                 <div class="action-bar">
-                    <span class="picked">{common.picked}</span>
-                    <button class="primary">{common.act_on_picked}</button>
+                    <span class="picked">{common.ops.picked}</span>
+                    <button class="primary">{common.ops.act_on_picked}</button>
                 </div>
             })}
         </form>
