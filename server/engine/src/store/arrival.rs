@@ -36,7 +36,7 @@ pub(crate) async fn insert_arrivals(
         "WITH inserted AS (
              INSERT INTO request_arrival (id, record_id, action_type, arrived_at, outcome, defence, client_id, trace_id,
                                           same_content, duration_ms)
-             SELECT id, record_id, action_type, clock_timestamp() - make_interval(secs => age_seconds), outcome, defence,
+             SELECT id, record_id, action_type, statement_timestamp() - make_interval(secs => age_seconds), outcome, defence,
                     client_id, trace_id, same_content, duration_ms
              FROM unnest(
                  $1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[],

@@ -192,9 +192,10 @@ async fn insert_claims_or_find(
              ON CONFLICT ON CONSTRAINT uk_idem_key DO NOTHING
              RETURNING *
          ), arrived AS (
-             -- Undecided: whoever finishes the record decides and counts it.
+             -- Undecided: whoever finishes the record decides and counts it. Its age is told as of the statement's beginning; taken off
+             -- a later time, an arrival could come after its own claim.
              INSERT INTO request_arrival (id, record_id, action_type, arrived_at, client_id, trace_id, same_content)
-             SELECT i.arrival_id, c.id, i.action_type, clock_timestamp() - make_interval(secs => i.age_seconds),
+             SELECT i.arrival_id, c.id, i.action_type, statement_timestamp() - make_interval(secs => i.age_seconds),
                     i.client_id, i.trace_id, true
              FROM claimed c JOIN input i ON i.token = c.claim_token
              -- A path that claims for the second time, after a purge, has its arrival already.

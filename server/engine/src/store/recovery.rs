@@ -230,7 +230,7 @@ pub(crate) async fn reclaim(
              ON CONFLICT ON CONSTRAINT pk_past_claim DO NOTHING
          ), arrived AS (
              INSERT INTO request_arrival (id, record_id, action_type, arrived_at, client_id, trace_id, same_content)
-             SELECT $6, id, action_type, clock_timestamp() - make_interval(secs => $9), $7, $8, true
+             SELECT $6, id, action_type, statement_timestamp() - make_interval(secs => $9), $7, $8, true
              FROM taken WHERE $6::uuid IS NOT NULL
              ON CONFLICT ON CONSTRAINT pk_request_arrival DO NOTHING
          )

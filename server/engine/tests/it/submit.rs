@@ -479,3 +479,21 @@ async fn crossed_sets_of_two_instances_neither_deadlock_nor_double_anything(pool
     let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
     assert_eq!(world.count(deadlocks).await, 0);
 }
+
+/// Without the statement's own time for the arrival, whatever delays the statement would move it behind the claim.
+#[sqlx::test(migrator = "engine::MIGRATOR")]
+async fn an_arrival_is_never_later_than_its_own_claim_however_slow_the_statement(pool: PgPool) {
+    let world = World::new(pool).await;
+    let task = world.assignment().await;
+    for slow in [
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.2); RETURN NEW; END'",
+        "CREATE TRIGGER slow BEFORE INSERT ON idempotency_record FOR EACH ROW EXECUTE FUNCTION slow()",
+    ] {
+        sqlx::query(slow).execute(&world.pool).await.unwrap();
+    }
+    submit(&world, arrival("k1", &task, 1, "x")).await.unwrap();
+    let in_order =
+        "SELECT count(*) FROM request_arrival a JOIN idempotency_record r ON r.id = a.record_id
+                    WHERE a.arrived_at <= r.claimed_at";
+    assert_eq!(world.count(in_order).await, 1);
+}
